@@ -1,0 +1,91 @@
+# One library per folder, one program, one way to install them. Sources are found by folder: a file that lies there is built, so none can be forgotten.
+
+add_library(windtunnel_warnings INTERFACE)
+target_compile_options(windtunnel_warnings INTERFACE -Wall -Wextra -Wno-missing-field-initializers)  # Designated initialisers leave fields out on purpose.
+if(WINDTUNNEL_WERROR)
+  target_compile_options(windtunnel_warnings INTERFACE -Wpedantic -Wconversion -Wshadow -Werror)
+endif()
+if(WINDTUNNEL_SANITIZE)
+  add_compile_options(-fsanitize=${WINDTUNNEL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${WINDTUNNEL_SANITIZE})
+endif()
+
+# Debian's SystemC 2.3.4 was built as C++17; without this definition its API check fails to link in a C++20 program.
+add_library(windtunnel_systemc INTERFACE)
+target_compile_definitions(windtunnel_systemc INTERFACE SC_CPLUSPLUS=201703L SC_INCLUDE_DYNAMIC_PROCESSES)
+target_include_directories(windtunnel_systemc SYSTEM INTERFACE $<BUILD_INTERFACE:${SYSTEMC_INCLUDE_DIR}>)
+target_link_libraries(windtunnel_systemc INTERFACE ${SYSTEMC_LIBRARY})
+
+# windtunnel_library(NAME DEPENDS ...): all sources below NAME/ as windtunnel::NAME. A folder without sources is an interface library: its place in the frame.
+function(windtunnel_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${name}/*.cc ${CMAKE_SOURCE_DIR}/${name}/*.proto)
+  list(FILTER sources EXCLUDE REGEX "/validate/nccl/")  # The only CUDA and NCCL code; built by windtunnel_application.
+  set(protos ${sources})
+  list(FILTER protos INCLUDE REGEX "\\.proto$")
+  list(FILTER sources EXCLUDE REGEX "\\.proto$")
+  if(NOT sources AND NOT protos)
+    add_library(windtunnel_${name} INTERFACE)
+    target_link_libraries(windtunnel_${name} INTERFACE ${ARG_DEPENDS})
+    target_include_directories(windtunnel_${name} INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:include/windtunnel>)
+  else()
+    foreach(proto ${protos})
+      get_filename_component(stem ${proto} NAME_WE)
+      set(generated ${CMAKE_BINARY_DIR}/generated/${name}/${stem}.pb)
+      add_custom_command(OUTPUT ${generated}.cc ${generated}.h
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/generated
+        COMMAND protobuf::protoc --proto_path=${CMAKE_SOURCE_DIR} --cpp_out=${CMAKE_BINARY_DIR}/generated ${proto}
+        DEPENDS ${proto} COMMENT "Generating ${name}/${stem}.pb.h")
+      list(APPEND generated_sources ${generated}.cc ${generated}.h)
+    endforeach()
+    add_library(windtunnel_${name} STATIC ${sources} ${generated_sources})
+    if(generated_sources)
+      set_source_files_properties(${generated_sources} PROPERTIES COMPILE_OPTIONS "-w")
+      target_include_directories(windtunnel_${name} SYSTEM PUBLIC $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated>)
+    endif()
+    target_link_libraries(windtunnel_${name} PUBLIC ${ARG_DEPENDS} PRIVATE $<BUILD_INTERFACE:windtunnel_warnings>)
+    target_include_directories(windtunnel_${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:include/windtunnel>)
+    target_include_directories(windtunnel_${name} SYSTEM PRIVATE ${NLOHMANN_JSON_INCLUDE_DIR})
+  endif()
+  set_target_properties(windtunnel_${name} PROPERTIES EXPORT_NAME ${name})
+  add_library(windtunnel::${name} ALIAS windtunnel_${name})
+  set_property(GLOBAL APPEND PROPERTY WINDTUNNEL_FOLDERS ${name})
+endfunction()
+
+function(windtunnel_application)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/apps/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/apps/windtunnel\\.cc$")
+  # The commands as a library of their own, so that tests can call them in-process.
+  add_library(windtunnel_commands STATIC ${sources})
+  target_link_libraries(windtunnel_commands PUBLIC windtunnel::validate windtunnel::planning windtunnel::emulator PRIVATE windtunnel_warnings)
+  target_include_directories(windtunnel_commands SYSTEM PRIVATE ${CLI11_INCLUDE_DIR} ${NLOHMANN_JSON_INCLUDE_DIR})
+  string(TOLOWER "${CMAKE_BUILD_TYPE}" build_type)
+  target_compile_definitions(windtunnel_commands PRIVATE WINDTUNNEL_VERSION="${PROJECT_VERSION}" WINDTUNNEL_BUILD_TYPE="${build_type}"
+    WINDTUNNEL_SOURCE_DATA_DIR="${CMAKE_SOURCE_DIR}" WINDTUNNEL_INSTALLED_DATA_DIR="${CMAKE_INSTALL_DATADIR}/windtunnel")
+  file(GLOB measure_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/validate/nccl/*.cc ${CMAKE_SOURCE_DIR}/validate/nccl/*.cu)
+  if(WINDTUNNEL_MEASURE AND measure_sources)
+    include(WindtunnelMeasure)
+  endif()
+  add_executable(windtunnel ${CMAKE_SOURCE_DIR}/apps/windtunnel.cc)
+  target_link_libraries(windtunnel PRIVATE windtunnel_commands windtunnel_warnings)
+endfunction()
+
+function(windtunnel_install)
+  get_property(folders GLOBAL PROPERTY WINDTUNNEL_FOLDERS)
+  foreach(folder ${folders})
+    list(APPEND targets windtunnel_${folder})
+    install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder} DESTINATION include/windtunnel FILES_MATCHING PATTERN "*.h" PATTERN "*.proto")
+  endforeach()
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/generated/ DESTINATION include/windtunnel FILES_MATCHING PATTERN "*.h")
+  install(TARGETS windtunnel RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS ${targets} windtunnel_systemc EXPORT windtunnelTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT windtunnelTargets NAMESPACE windtunnel:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/windtunnel)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/topologies DESTINATION ${CMAKE_INSTALL_DATADIR}/windtunnel)
+  install(FILES ${CMAKE_SOURCE_DIR}/apps/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME windtunnel)
+  include(CMakePackageConfigHelpers)
+  configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/windtunnelConfig.cmake.in ${CMAKE_BINARY_DIR}/windtunnelConfig.cmake
+    INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/windtunnel)
+  write_basic_package_version_file(${CMAKE_BINARY_DIR}/windtunnelConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${CMAKE_BINARY_DIR}/windtunnelConfig.cmake ${CMAKE_BINARY_DIR}/windtunnelConfigVersion.cmake
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/windtunnel)
+endfunction()

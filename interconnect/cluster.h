@@ -1,0 +1,72 @@
+#pragma once
+// The cluster as a graph: routing, cuts, components, bounds. Boost.Graph lives in cluster.cc alone.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "interconnect/topology.h"
+
+namespace windtunnel {
+
+/// Links in the order they are crossed; empty = source and target are the same device.
+using Route = std::vector<LinkId>;
+
+/// How data of one GPU reaches another.
+enum class Transport : std::uint8_t {
+  kLocal,         ///< Same device.
+  kPeerToPeer,    ///< NVLink or PCIe, GPU memory to GPU memory.
+  kSharedMemory,  ///< Bounce through host memory: GPU to CPU, CPU to GPU.
+  kNetwork,       ///< GPU to NIC to network to NIC to GPU.
+};
+
+/// Immutable after construction. Thread-safe for reading.
+class Cluster {
+ public:
+  /// @throws ConfigError when the topology contradicts itself (dangling ends, zero rates, duplicate
+  /// names).
+  explicit Cluster(Topology topology);
+  ~Cluster();
+  Cluster(Cluster&&) noexcept;
+  Cluster& operator=(Cluster&&) noexcept;
+
+  const Topology& topology() const;
+  std::span<const DeviceId> gpus()
+      const;  ///< All GPUs in file order: rank r of a default job is gpus()[r].
+  std::span<const LinkId> links_out(DeviceId device) const;  ///< In file order.
+
+  /// Fastest-bottleneck, then fewest-hops, then lowest-latency, then lowest-id route over links
+  /// that are up and may forward. Devices other than the ends that do not forward (GPUs, NICs
+  /// towards a GPU) are not passed. Empty optional when unreachable.
+  std::optional<Route> FindRoute(DeviceId from, DeviceId to) const;
+  /// All routes of equal hop count and bottleneck, in a fixed order (at most `limit`): the choices
+  /// of ECMP.
+  std::vector<Route> EqualCostRoutes(DeviceId from, DeviceId to, std::size_t limit = 64) const;
+  /// Route a rank's data takes when peer-to-peer between the two is not possible: from -> its CPU
+  /// -> (other CPU) -> to.
+  std::optional<Route> FindHostBounceRoute(DeviceId from, DeviceId to) const;
+  /// Can `from` write the memory of `to` without the host: NVLink only, or PCIe with p2p allowed on
+  /// every link.
+  bool PeerToPeerPossible(DeviceId from, DeviceId to) const;
+  /// The CPU (NUMA domain) a device hangs below; itself for a CPU.
+  std::optional<DeviceId> HomeCpu(DeviceId device) const;
+  /// NICs of the GPU's node, nearest first (path type, then rate, then index).
+  std::vector<DeviceId> NearestNics(DeviceId gpu) const;
+
+  BitsPerSecond Bottleneck(const Route& route) const;
+  Picoseconds Latency(const Route& route) const;
+  /// Component number per device, counted from 0 in order of the lowest device id.
+  std::vector<std::uint32_t> Components() const;
+  /// Max-flow between two GPUs over all links: the bound of any pair transfer.
+  BitsPerSecond PairBound(DeviceId from, DeviceId to) const;
+  /// Smallest one-direction capacity between the first and the second half of `devices`.
+  BitsPerSecond Bisection(std::span<const DeviceId> devices) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace windtunnel

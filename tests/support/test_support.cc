@@ -9,9 +9,6 @@
 #include <fstream>
 #include <sstream>
 
-// SystemC's library defines main and expects this entry; test programs bring a main of their own.
-int sc_main(int, char*[]) { return 0; }
-
 namespace windtunnel::testing {
 namespace {
 struct TemporaryTree {

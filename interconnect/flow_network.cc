@@ -1,0 +1,497 @@
+#include "interconnect/flow_network.h"
+
+#include <algorithm>
+
+#include "sim/check.h"
+
+namespace windtunnel {
+namespace {
+
+// Rate of a flow that no link limits (source and target are one device).
+constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;
+
+__extension__ using Wide = unsigned __int128;
+
+Picoseconds TimeFor(Wide work, std::uint64_t rate) {
+  if (work <= UINT64_MAX) {
+    const auto small = static_cast<std::uint64_t>(work);
+    return Picoseconds(small / rate + (small % rate != 0 ? 1 : 0));
+  }
+  return Picoseconds(static_cast<std::uint64_t>((work + rate - 1) / rate));
+}
+
+}  // namespace
+
+FlowNetwork::FlowNetwork(const Cluster& cluster) : cluster_(cluster), slots_(kSlots) {
+  const Topology& topology = cluster.topology();
+  const auto link_count = static_cast<LinkId>(topology.links.size());
+  links_.resize(link_count);
+  formats_.reserve(link_count);
+  for (LinkId id = 0; id < link_count; ++id) {
+    formats_.push_back(LinkWireFormat(topology, id));
+    links_[id].capacity = formats_[id].PayloadRate(topology.links[id].rate).count();
+  }
+  use_.resize(link_count);
+}
+
+std::uint32_t FlowNetwork::AddFlow(const std::vector<LinkId>& links, Picoseconds latency,
+                                   BitsPerSecond cap) {
+  const auto index = static_cast<std::uint32_t>(flows_.size());
+  Flow flow;
+  flow.hops_begin = static_cast<std::uint32_t>(hops_.size());
+  flow.latency = latency;
+  flow.solo_rate = kUnlimited;
+  TimingClass timing;
+  const auto add_hop = [&](std::uint32_t link) {
+    hops_.push_back({link, index, kNone, kNone});
+    ++flow.hop_count;
+  };
+  for (const LinkId id : links) {
+    const Link& link = cluster_.topology().links[id];
+    WT_CHECK(!link.down) << "route over link " << id << ", which is down";
+    WT_CHECK(links_[id].capacity > 0) << "link " << id << " has no rate";
+    if (links_[id].capacity < flow.solo_rate) {
+      flow.solo_rate = links_[id].capacity;
+      timing.raw_rate = link.rate.count();
+      timing.format = formats_[id];
+    }
+    add_hop(id);
+  }
+  if (cap.count() > 0 && cap.count() < flow.solo_rate) {
+    flow.solo_rate = cap.count();
+    timing.raw_rate = cap.count();
+    timing.format = WireFormat{.max_payload = 4096, .overhead = 0};
+  }
+  // Few classes exist in a cluster; the newest is the likeliest.
+  flow.timing_class = kNone;
+  for (std::size_t i = classes_.size(); i-- > 0;) {
+    if (classes_[i].raw_rate == timing.raw_rate && classes_[i].format == timing.format) {
+      flow.timing_class = static_cast<std::uint32_t>(i);
+      break;
+    }
+  }
+  if (flow.timing_class == kNone) {
+    flow.timing_class = static_cast<std::uint32_t>(classes_.size());
+    classes_.push_back(timing);
+  }
+  flows_.push_back(flow);
+  return index;
+}
+
+RouteId FlowNetwork::AddRoute(const Route& route, BitsPerSecond cap) {
+  return AddFlow(route, cluster_.Latency(route), cap);
+}
+
+GroupId FlowNetwork::AddGroup(GroupKind kind, DeviceId hub, DeviceId owner,
+                              std::span<const DeviceId> members) {
+  const auto route = [&](DeviceId from, DeviceId to) {
+    auto found = cluster_.FindRoute(from, to);
+    WT_CHECK(found.has_value()) << "no route between the hub of a group and a member";
+    return *std::move(found);
+  };
+  const bool multicast = kind == GroupKind::kMulticast;
+  std::vector<LinkId> links = multicast ? route(owner, hub) : route(hub, owner);
+  const Picoseconds owner_latency = cluster_.Latency(links);
+  Picoseconds farthest;
+  Picoseconds request;
+  for (const DeviceId member : members) {
+    const Route leg = multicast ? route(hub, member) : route(member, hub);
+    farthest = std::max(farthest, cluster_.Latency(leg));
+    if (!multicast) request = std::max(request, cluster_.Latency(route(hub, member)));
+    links.insert(links.end(), leg.begin(), leg.end());
+  }
+  if (!multicast) request += cluster_.Latency(route(owner, hub));
+  // Members below one switch share its links: it replicates or combines, so each link counts once.
+  std::sort(links.begin(), links.end());
+  links.erase(std::unique(links.begin(), links.end()), links.end());
+  group_flows_.push_back(AddFlow(links, request + owner_latency + farthest, BitsPerSecond(0)));
+  return static_cast<GroupId>(group_flows_.size() - 1);
+}
+
+void FlowNetwork::Send(RouteId route, Bytes size, std::uint64_t token) {
+  SendOn(route, size, token);
+}
+
+void FlowNetwork::SendGroup(GroupId group, Bytes size, std::uint64_t token) {
+  SendOn(group_flows_[group], size, token);
+}
+
+void FlowNetwork::SendOn(std::uint32_t flow_index, Bytes size, std::uint64_t token) {
+  ++open_messages_;
+  ++effort_.messages;
+  Flow& flow = flows_[flow_index];
+  if (!flow.active) {
+    flow.size = size.count();
+    flow.token = token;
+    Activate(flow_index, queue_.now());
+    return;
+  }
+  std::uint32_t place = queued_free_;
+  if (place != kNone) {
+    queued_free_ = queued_[place].next;
+    queued_[place] = {size.count(), token, kNone};
+  } else {
+    place = static_cast<std::uint32_t>(queued_.size());
+    queued_.push_back({size.count(), token, kNone});
+  }
+  if (flow.queue_last == kNone) {
+    flow.queue_first = place;
+  } else {
+    queued_[flow.queue_last].next = place;
+  }
+  flow.queue_last = place;
+}
+
+Picoseconds FlowNetwork::SoloTime(const Flow& flow) {
+  TimingClass& timing = classes_[flow.timing_class];
+  if (timing.last_size != flow.size) {
+    timing.last_size = flow.size;
+    timing.last_time = timing.raw_rate == 0
+                           ? Picoseconds(0)
+                           : SerializationTime(timing.format.Wire(Bytes(flow.size)),
+                                               BitsPerSecond(timing.raw_rate));
+  }
+  return timing.last_time;
+}
+
+void FlowNetwork::Activate(std::uint32_t flow_index, SimTime now) {
+  Flow& flow = flows_[flow_index];
+  flow.active = true;
+  bool fits = true;
+  const std::uint32_t end = flow.hops_begin + flow.hop_count;
+  for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
+    Hop& hop = hops_[i];
+    LinkState& link = links_[hop.link];
+    hop.previous = kNone;
+    hop.next = link.first;
+    if (link.first != kNone) hops_[link.first].previous = i;
+    link.first = i;
+    ++link.active;
+    link.wanted += flow.solo_rate;
+    if (link.dirty || link.capacity - link.used < flow.solo_rate) {
+      fits = false;
+      MarkDirty(hop.link);
+    }
+  }
+  if (fits) {
+    // All others keep their rates: no link they are limited by has changed.
+    for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
+      links_[hops_[i].link].used += flow.solo_rate;
+    }
+    flow.rate = flow.solo_rate;
+  } else {
+    flow.rate = 0;  // Until ShareAnew, at this same instant.
+  }
+  StartHead(flow_index, now);
+}
+
+void FlowNetwork::StartHead(std::uint32_t flow_index, SimTime now) {
+  Flow& flow = flows_[flow_index];
+  flow.since = now;
+  flow.has_work = false;
+  ++flow.generation;
+  if (flow.generation == kDeliveredMark) flow.generation = 0;
+  const Picoseconds solo = SoloTime(flow);
+  if (flow.rate == flow.solo_rate) {
+    Append(now + solo, {0, flow_index, flow.generation});
+    return;
+  }
+  flow.remaining = Wide{solo.count()} * flow.solo_rate;
+  flow.has_work = true;
+  if (flow.rate > 0) {
+    Append(now + TimeFor(flow.remaining, flow.rate), {0, flow_index, flow.generation});
+  }
+}
+
+void FlowNetwork::Deactivate(std::uint32_t flow_index) {
+  Flow& flow = flows_[flow_index];
+  flow.active = false;
+  const std::uint32_t end = flow.hops_begin + flow.hop_count;
+  if (flow.bound_hop != kNoHop) --links_[hops_[flow.hops_begin + flow.bound_hop].link].bound;
+  flow.bound_hop = kNoHop;
+  for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
+    const Hop& hop = hops_[i];
+    LinkState& link = links_[hop.link];
+    if (hop.previous == kNone) {
+      link.first = hop.next;
+    } else {
+      hops_[hop.previous].next = hop.next;
+    }
+    if (hop.next != kNone) hops_[hop.next].previous = hop.previous;
+    --link.active;
+    link.wanted -= flow.solo_rate;
+    link.used -= flow.rate;
+    if (link.bound > 0) MarkDirty(hop.link);
+  }
+}
+
+void FlowNetwork::MarkDirty(std::uint32_t link) {
+  if (!links_[link].dirty) {
+    links_[link].dirty = true;
+    dirty_.push_back(link);
+  }
+  if (!share_scheduled_) {
+    share_scheduled_ = true;
+    // Behind everything already due now, so that one round serves all changes of this instant.
+    queue_.Schedule(queue_.now(), share_handler_, 0);
+  }
+}
+
+void FlowNetwork::Append(SimTime at, const Entry& entry) {
+  Slot& slot = slots_[(at.since_start().count() * 0x9e3779b97f4a7c15ULL) >> 56];
+  if (slot.batch != kNone && slot.at == at) {
+    batches_[slot.batch].entries.push_back(entry);
+    return;
+  }
+  std::uint32_t batch;
+  if (batches_free_.empty()) {
+    batch = static_cast<std::uint32_t>(batches_.size());
+    batches_.emplace_back();
+  } else {
+    batch = batches_free_.back();
+    batches_free_.pop_back();
+  }
+  batches_[batch].at = at;
+  batches_[batch].entries.push_back(entry);
+  slot = {at, batch};
+  queue_.Schedule(at, batch_handler_, batch);
+}
+
+void FlowNetwork::BatchHandler::OnEvent(SimTime now, std::uint64_t batch) {
+  network_.RunBatch(now, static_cast<std::uint32_t>(batch));
+}
+
+void FlowNetwork::RunBatch(SimTime now, std::uint32_t batch) {
+  Slot& slot = slots_[(now.since_start().count() * 0x9e3779b97f4a7c15ULL) >> 56];
+  if (slot.batch == batch) slot.batch = kNone;
+  // Handlers may add to batches of this very instant, so the entries are taken out first.
+  running_.clear();
+  running_.swap(batches_[batch].entries);
+  batches_free_.push_back(batch);
+  std::vector<Entry> entries;
+  entries.swap(running_);
+  effort_.events += entries.size();
+  for (const Entry& entry : entries) {
+    if (entry.generation == kDeliveredMark) {
+      --open_messages_;
+      client_->OnDelivered(now, entry.token);
+    } else if (const Flow& flow = flows_[entry.flow];
+               flow.active && flow.generation == entry.generation) {
+      Finish(entry.flow, now);
+    }
+  }
+  entries.clear();
+  running_.swap(entries);  // Its memory serves the next batch.
+}
+
+void FlowNetwork::Finish(std::uint32_t flow_index, SimTime now) {
+  std::uint64_t token;
+  {
+    Flow& flow = flows_[flow_index];
+    token = flow.token;
+    if (flow.counted_size != flow.size) {
+      FlushCounters(flow);
+      flow.counted_size = flow.size;
+    }
+    ++flow.counted;
+    ++flow.generation;  // A second completion of this message would be stale.
+    if (flow.generation == kDeliveredMark) flow.generation = 0;
+    Append(now + flow.latency, {token, flow_index, kDeliveredMark});
+  }
+  // The route stays taken meanwhile: a message sent from here follows without a new sharing.
+  client_->OnInjected(now, token);
+  Flow& flow = flows_[flow_index];
+  if (flow.queue_first == kNone) {
+    Deactivate(flow_index);
+    return;
+  }
+  const std::uint32_t place = flow.queue_first;
+  const Queued next = queued_[place];
+  flow.queue_first = next.next;
+  if (flow.queue_first == kNone) flow.queue_last = kNone;
+  queued_[place].next = queued_free_;
+  queued_free_ = place;
+  flow.size = next.size;
+  flow.token = next.token;
+  StartHead(flow_index, now);
+}
+
+void FlowNetwork::Settle(Flow& flow, SimTime now) {
+  if (!flow.has_work) {
+    flow.remaining = Wide{SoloTime(flow).count()} * flow.solo_rate;
+    flow.has_work = true;
+  }
+  const Wide done = Wide{(now - flow.since).count()} * flow.rate;
+  flow.remaining = done < flow.remaining ? flow.remaining - done : 0;
+  flow.since = now;
+}
+
+void FlowNetwork::ShareAnew(SimTime now) {
+  share_scheduled_ = false;
+  ++effort_.share_rounds;
+  CollectComponent();
+  effort_.share_updates += component_flows_.size();
+  FillComponent(now);
+  for (const std::uint32_t link : dirty_) links_[link].dirty = false;
+  dirty_.clear();
+}
+
+void FlowNetwork::CollectComponent() {
+  ++epoch_;
+  component_links_.clear();
+  component_flows_.clear();
+  for (const std::uint32_t link : dirty_) {
+    links_[link].epoch = epoch_;
+    component_links_.push_back(link);
+  }
+  for (std::size_t i = 0; i < component_links_.size(); ++i) {
+    LinkState& link = links_[component_links_[i]];
+    link.available = link.capacity;
+    link.unfixed = link.active;
+    for (std::uint32_t h = link.first; h != kNone; h = hops_[h].next) {
+      Flow& flow = flows_[hops_[h].flow];
+      if (flow.epoch == epoch_) continue;
+      flow.epoch = epoch_;
+      flow.fixed = false;
+      component_flows_.push_back(hops_[h].flow);
+      const std::uint32_t end = flow.hops_begin + flow.hop_count;
+      for (std::uint32_t j = flow.hops_begin; j < end; ++j) {
+        LinkState& other = links_[hops_[j].link];
+        // A link that could give everybody all they want passes no change on.
+        if (other.epoch == epoch_ || other.wanted <= other.capacity) continue;
+        other.epoch = epoch_;
+        component_links_.push_back(hops_[j].link);
+      }
+    }
+  }
+}
+
+// Progressive filling: the link with the least to give per flow fixes its flows first; a flow whose
+// solo rate is below that is fixed before.
+void FlowNetwork::FillComponent(SimTime now) {
+  const auto later = [](const Share& a, const Share& b) {
+    return a.share != b.share ? a.share > b.share : a.link > b.link;
+  };
+  const auto by_solo_rate = [this](std::uint32_t a, std::uint32_t b) {
+    return flows_[a].solo_rate < flows_[b].solo_rate;
+  };
+  if (!std::is_sorted(component_flows_.begin(), component_flows_.end(), by_solo_rate)) {
+    std::stable_sort(component_flows_.begin(), component_flows_.end(), by_solo_rate);
+  }
+  share_heap_.clear();
+  for (const std::uint32_t id : component_links_) {
+    const LinkState& link = links_[id];
+    if (link.unfixed > 0) share_heap_.push_back({link.available / link.unfixed, id});
+  }
+  std::make_heap(share_heap_.begin(), share_heap_.end(), later);
+  std::size_t next_solo = 0;
+  while (!share_heap_.empty()) {
+    const Share top = share_heap_.front();
+    LinkState& link = links_[top.link];
+    const std::uint64_t share = link.unfixed > 0 ? link.available / link.unfixed : kUnlimited;
+    if (link.unfixed == 0 || share > top.share) {  // Out of date: shares only grow.
+      std::pop_heap(share_heap_.begin(), share_heap_.end(), later);
+      share_heap_.pop_back();
+      if (link.unfixed > 0) {
+        share_heap_.push_back({share, top.link});
+        std::push_heap(share_heap_.begin(), share_heap_.end(), later);
+      }
+      continue;
+    }
+    while (next_solo < component_flows_.size() && flows_[component_flows_[next_solo]].fixed) {
+      ++next_solo;
+    }
+    if (next_solo < component_flows_.size() &&
+        flows_[component_flows_[next_solo]].solo_rate <= share) {
+      const std::uint32_t flow = component_flows_[next_solo++];
+      Fix(flow, kNoHop, flows_[flow].solo_rate, now);
+      continue;
+    }
+    for (std::uint32_t h = link.first; h != kNone; h = hops_[h].next) {
+      const std::uint32_t flow = hops_[h].flow;
+      if (flows_[flow].fixed) continue;
+      Fix(flow, static_cast<std::uint16_t>(h - flows_[flow].hops_begin),
+          std::max<std::uint64_t>(share, 1), now);
+    }
+  }
+  for (const std::uint32_t flow : component_flows_) {
+    if (!flows_[flow].fixed) Fix(flow, kNoHop, flows_[flow].solo_rate, now);
+  }
+}
+
+void FlowNetwork::Fix(std::uint32_t flow_index, std::uint16_t bound_hop, std::uint64_t rate,
+                      SimTime now) {
+  Flow& flow = flows_[flow_index];
+  flow.fixed = true;
+  const std::uint32_t end = flow.hops_begin + flow.hop_count;
+  for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
+    LinkState& link = links_[hops_[i].link];
+    link.used += rate;
+    link.used -= flow.rate;
+    if (link.epoch != epoch_) continue;
+    link.available = link.available > rate ? link.available - rate : 0;
+    --link.unfixed;
+  }
+  if (bound_hop != flow.bound_hop) {
+    if (flow.bound_hop != kNoHop) --links_[hops_[flow.hops_begin + flow.bound_hop].link].bound;
+    if (bound_hop != kNoHop) ++links_[hops_[flow.hops_begin + bound_hop].link].bound;
+    flow.bound_hop = bound_hop;
+  }
+  if (rate == flow.rate) return;
+  Settle(flow, now);
+  flow.rate = rate;
+  ++flow.generation;
+  if (flow.generation == kDeliveredMark) flow.generation = 0;
+  Append(now + TimeFor(flow.remaining, rate), {0, flow_index, flow.generation});
+}
+
+void FlowNetwork::FlushCounters(Flow& flow) const {
+  if (flow.counted == 0) return;
+  const std::uint64_t count = flow.counted;
+  for (std::uint32_t i = flow.hops_begin; i < flow.hops_begin + flow.hop_count; ++i) {
+    const std::uint32_t id = hops_[i].link;
+    LinkUse& use = use_[id];
+    const WireFormat& format = formats_[id];
+    use.payload += Bytes(flow.counted_size * count);
+    use.wire += Bytes(format.Wire(Bytes(flow.counted_size)).count() * count);
+    use.packets += format.Frames(Bytes(flow.counted_size)) * count;
+  }
+  flow.counted = 0;
+}
+
+std::span<const LinkUse> FlowNetwork::link_use() const {
+  for (Flow& flow : flows_) FlushCounters(flow);
+  for (LinkId id = 0; id < use_.size(); ++id) {
+    if (use_[id].wire.count() > 0) {
+      use_[id].busy = SerializationTime(use_[id].wire, cluster_.topology().links[id].rate);
+    }
+  }
+  return use_;
+}
+
+std::string FlowNetwork::DescribeStall() const {
+  std::string text;
+  for (const Flow& flow : flows_) {
+    if (!flow.active || !queue_.empty()) continue;
+    text += "flow of " + std::to_string(flow.size) + " bytes over";
+    for (std::uint32_t i = 0; i < flow.hop_count; ++i) {
+      const Link& link = cluster_.topology().links[hops_[flow.hops_begin + i].link];
+      text += " " + cluster_.topology().devices[link.from].name + "->" +
+              cluster_.topology().devices[link.to].name;
+    }
+    text += " never ended\n";
+  }
+  return text;
+}
+
+void FlowNetwork::Reset() {
+  WT_CHECK(open_messages_ == 0) << open_messages_ << " messages are under way";
+  for (Flow& flow : flows_) flow.counted = 0;
+  std::fill(use_.begin(), use_.end(), LinkUse{});
+  effort_ = {};
+  queue_.Reset();
+}
+
+void FlowNetwork::RunToIdle() { queue_.Run(); }
+
+}  // namespace windtunnel

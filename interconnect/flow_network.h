@@ -1,0 +1,204 @@
+#pragma once
+// Messages as fluid flows: max-min fair sharing of the links, no packets.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "interconnect/network.h"
+#include "interconnect/wire_format.h"
+
+namespace windtunnel {
+
+/// The flow level. The head message of a route is a flow over the route's links; flows share each
+/// link max-min fairly, limited by the cap of their route. A message is injected when its last byte
+/// has entered the first link, and delivered the sum of the links' latencies later. What a byte
+/// costs on a link is LinkWireFormat's; a route's solo time counts the frames of its slowest link
+/// exactly, sharing uses the payload share of full frames.
+///
+/// Cost: a message whose links have the rate it asks for left over costs two entries in a batch of
+/// equal times and no search; only when links run short are the rates of the flows that reach each
+/// other over shared links computed anew, once per instant.
+///
+/// Groups: one flow over the union of the links (each once: switches on the way replicate or
+/// combine). A reduction's data set out when the request has crossed to the farthest member; the
+/// request itself takes no room on the wire.
+///
+/// Not modelled: queues inside the network, frames of different flows held up by each other,
+/// credits and pauses, loss, marks. `deepest_queue`, `pauses`, `marks`, `drops` stay zero.
+class FlowNetwork final : public Network {
+ public:
+  /// `cluster` must outlive the network.
+  explicit FlowNetwork(const Cluster& cluster);
+  FlowNetwork(const FlowNetwork&) = delete;
+  FlowNetwork& operator=(const FlowNetwork&) = delete;
+
+  std::string_view name() const override { return "flow"; }
+  RouteId AddRoute(const Route& route) override { return AddRoute(route, BitsPerSecond(0)); }
+  /// As above, and messages of the route never move faster than `cap` payload bits per second (0 =
+  /// no cap): a QP limited by its window, a channel limited by its SM.
+  RouteId AddRoute(const Route& route, BitsPerSecond cap);
+  GroupId AddGroup(GroupKind kind, DeviceId hub, DeviceId owner,
+                   std::span<const DeviceId> members) override;
+  void Send(RouteId route, Bytes size, std::uint64_t token) override;
+  void SendGroup(GroupId group, Bytes size, std::uint64_t token) override;
+  void set_client(NetworkClient* client) override { client_ = client; }
+  EventQueue& queue() override { return queue_; }
+  std::span<const LinkUse> link_use() const override;
+  std::uint64_t open_messages() const override { return open_messages_; }
+  std::string DescribeStall() const override;
+  void Reset() override;
+  void RunToIdle() override;
+
+  /// What the run cost: for reports of speed.
+  struct Effort {
+    std::uint64_t messages = 0;
+    std::uint64_t events = 0;         ///< Batch entries executed.
+    std::uint64_t share_rounds = 0;   ///< Times that rates were computed anew.
+    std::uint64_t share_updates = 0;  ///< Flows visited in those.
+  };
+  const Effort& effort() const { return effort_; }
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::uint16_t kNoHop = UINT16_MAX;
+  __extension__ using Wide = unsigned __int128;
+
+  // A flow crosses a link: node of the link's list of active flows.
+  struct Hop {
+    std::uint32_t link;
+    std::uint32_t flow;
+    std::uint32_t previous;
+    std::uint32_t next;
+  };
+  struct LinkState {
+    std::uint64_t capacity;    // Payload bits per second in full frames.
+    std::uint64_t used = 0;    // Sum of the rates of active flows.
+    std::uint64_t wanted = 0;  // Sum of their solo rates; up to `capacity` the link limits nobody.
+    std::uint32_t first = kNone;  // Hop of the most recent active flow.
+    std::uint32_t active = 0;
+    std::uint32_t bound = 0;  // Flows below their solo rate because of this link.
+    bool dirty = false;
+    std::uint32_t epoch = 0;  // The rest is scratch of ShareAnew.
+    std::uint32_t unfixed = 0;
+    std::uint64_t available = 0;
+  };
+  // One route or group and the message at its head.
+  struct Flow {
+    std::uint32_t hops_begin = 0;
+    std::uint16_t hop_count = 0;
+    std::uint16_t slowest_hop = 0;  // Index of the hop that limits a flow alone.
+    std::uint32_t timing_class = 0;
+    std::uint32_t generation = 0;  // Entries in batches with another generation are stale.
+    bool active = false;
+    bool has_work = false;  // `remaining` is set; else the message runs at solo rate since `since`.
+    std::uint16_t bound_hop = kNoHop;   // The hop that keeps it below its solo rate.
+    std::uint32_t queue_first = kNone;  // Messages behind the head.
+    std::uint32_t queue_last = kNone;
+    std::uint64_t rate = 0;
+    std::uint64_t solo_rate = 0;
+    std::uint64_t token = 0;
+    std::uint64_t size = 0;
+    Picoseconds latency;
+    SimTime since;                   // When `remaining` was true.
+    Wide remaining = 0;              // Bit-picoseconds per second: payload bits x 10^12.
+    std::uint64_t counted_size = 0;  // Run of equal messages not yet in the links' counters.
+    std::uint64_t counted = 0;
+    std::uint32_t epoch = 0;
+    bool fixed = false;
+  };
+  struct Queued {
+    std::uint64_t size;
+    std::uint64_t token;
+    std::uint32_t next;
+  };
+  // Routes whose slowest link has the same rate and frames take the same time for the same size.
+  struct TimingClass {
+    std::uint64_t raw_rate = 0;
+    WireFormat format;
+    std::uint64_t last_size = UINT64_MAX;  // The answer to the last question: sizes repeat.
+    Picoseconds last_time;
+  };
+  struct Entry {
+    std::uint64_t token;  // Delivered: the caller's.
+    std::uint32_t flow;
+    std::uint32_t generation;  // kDeliveredMark: a delivery, never stale.
+  };
+  static constexpr std::uint32_t kDeliveredMark = UINT32_MAX;
+  struct Batch {
+    SimTime at;
+    std::vector<Entry> entries;
+  };
+  class BatchHandler final : public EventHandler {
+   public:
+    explicit BatchHandler(FlowNetwork& network) : network_(network) {}
+    void OnEvent(SimTime now, std::uint64_t batch) override;
+
+   private:
+    FlowNetwork& network_;
+  };
+  class ShareHandler final : public EventHandler {
+   public:
+    explicit ShareHandler(FlowNetwork& network) : network_(network) {}
+    void OnEvent(SimTime now, std::uint64_t) override { network_.ShareAnew(now); }
+
+   private:
+    FlowNetwork& network_;
+  };
+
+  std::uint32_t AddFlow(const std::vector<LinkId>& links, Picoseconds latency, BitsPerSecond cap);
+  Picoseconds SoloTime(const Flow& flow);
+  void StartHead(std::uint32_t flow_index, SimTime now);
+  void Settle(Flow& flow, SimTime now);
+  void SendOn(std::uint32_t flow, Bytes size, std::uint64_t token);
+  void Activate(std::uint32_t flow_index, SimTime now);
+  void Deactivate(std::uint32_t flow_index);
+  void MarkDirty(std::uint32_t link);
+  void Finish(std::uint32_t flow_index, SimTime now);
+  void Append(SimTime at, const Entry& entry);
+  void RunBatch(SimTime now, std::uint32_t batch);
+  void ShareAnew(SimTime now);
+  void CollectComponent();
+  void FillComponent(SimTime now);
+  void Fix(std::uint32_t flow_index, std::uint16_t bound_hop, std::uint64_t rate, SimTime now);
+  void FlushCounters(Flow& flow) const;
+
+  const Cluster& cluster_;
+  NetworkClient* client_ = nullptr;
+  EventQueue queue_;
+  BatchHandler batch_handler_{*this};
+  ShareHandler share_handler_{*this};
+  std::vector<LinkState> links_;  // Topology links, then private links of capped routes.
+  std::vector<WireFormat> formats_;
+  mutable std::vector<Flow> flows_;
+  std::vector<Hop> hops_;
+  std::vector<TimingClass> classes_;
+  std::vector<std::uint32_t> group_flows_;
+  std::vector<Queued> queued_;
+  std::uint32_t queued_free_ = kNone;
+  std::vector<Batch> batches_;
+  std::vector<std::uint32_t> batches_free_;
+  struct Slot {
+    SimTime at;
+    std::uint32_t batch = kNone;
+  };
+  static constexpr std::size_t kSlots = 256;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> dirty_;
+  bool share_scheduled_ = false;
+  std::uint32_t epoch_ = 0;
+  std::vector<std::uint32_t> component_links_;
+  std::vector<std::uint32_t> component_flows_;
+  struct Share {
+    std::uint64_t share;
+    std::uint32_t link;
+  };
+  std::vector<Share> share_heap_;
+  std::vector<Entry> running_;
+  mutable std::vector<LinkUse> use_;
+  std::uint64_t open_messages_ = 0;
+  Effort effort_;
+};
+
+}  // namespace windtunnel

@@ -22,6 +22,9 @@ struct Command {
   std::string_view manual;
 };
 
+// Each in a file of its own, NAME_command.cc.
+extern const Command kMeasureCommand;
+
 /// All commands, in the order of the help.
 const std::vector<Command>& Commands();
 /// The whole program: argv without its first word. Returns the exit code; catches everything once.

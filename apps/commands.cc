@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <google/protobuf/stubs/common.h>
 
 #include <cstdio>
 #include <exception>
@@ -10,21 +9,10 @@
 namespace windtunnel {
 
 const std::vector<Command>& Commands() {
-  static const std::vector<Command> commands = {};
+  static const std::vector<Command> commands = {
+      kMeasureCommand,
+  };
   return commands;
-}
-
-std::string_view Version() { return WINDTUNNEL_VERSION; }
-
-std::string VersionText() {
-  return fmt::format(
-      "windtunnel {}\nbuild: {}, {} {}, C++ {}\nprotobuf {}\n", Version(), WINDTUNNEL_BUILD_TYPE,
-#ifdef __clang__
-      "clang", __clang_version__,
-#else
-      "gcc", __VERSION__,
-#endif
-      __cplusplus, google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION));
 }
 
 namespace {

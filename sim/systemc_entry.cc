@@ -2,6 +2,6 @@
 // links it must define one. Ours all bring a main() and start the kernel from there; this weak
 // definition satisfies the linker and gives way to a program that has an sc_main of its own.
 
-int sc_main(int argc, char* argv[]);
+extern "C" int sc_main(int argc, char* argv[]);
 
-__attribute__((weak)) int sc_main(int, char*[]) { return 0; }
+extern "C" __attribute__((weak)) int sc_main(int, char*[]) { return 0; }

@@ -1,0 +1,93 @@
+#pragma once
+// Who sends next on a wire that several queues want.
+
+#include <cstdint>
+#include <span>
+
+#include "sim/check.h"
+
+namespace windtunnel {
+
+/// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): equal shares in bytes however the
+/// queues cut their traffic into bursts; plain round robin when all bursts are of one size.
+/// Deterministic: order of activation, then turns. Cost per pick: constant.
+class DeficitRoundRobin {
+ public:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  /// Place of one queue in the round. The engine keeps these in one array, indexed by queue.
+  struct Member {
+    std::uint32_t next = kNone;
+    bool active = false;
+    bool turn_begun = false;
+    std::uint64_t deficit = 0;  ///< Bytes it may still send in this turn.
+  };
+
+  bool empty() const { return first_ == kNone; }
+
+  /// Appends queue `id`. No effect when it is in the round already.
+  void Activate(std::span<Member> members, std::uint32_t id) {
+    Member& member = members[id];
+    if (member.active) return;
+    member = {.next = kNone, .active = true, .turn_begun = false, .deficit = 0};
+    if (first_ == kNone) {
+      first_ = last_ = id;
+    } else {
+      members[last_].next = id;
+      last_ = id;
+    }
+  }
+
+  /// The queue whose turn it is; it stands first in the round until `Charge` or `DropFirst`.
+  /// `size_of(id)` is its next burst in bytes, at most `quantum`. Contract: not empty.
+  template <class SizeOf>
+  std::uint32_t Pick(std::span<Member> members, std::uint64_t quantum, SizeOf&& size_of) {
+    while (first_ != last_) {  // Alone there are no turns to count.
+      Member& member = members[first_];
+      if (!member.turn_begun) {
+        member.turn_begun = true;
+        member.deficit += quantum;
+      }
+      if (member.deficit >= size_of(first_)) break;
+      Rotate(members);
+    }
+    return first_;
+  }
+
+  /// The picked queue sent `size` bytes and has more.
+  void Charge(std::span<Member> members, std::uint64_t size) {
+    std::uint64_t& deficit = members[first_].deficit;
+    deficit = deficit > size ? deficit - size : 0;
+  }
+
+  /// The first queue has nothing left. Contract: not empty.
+  void DropFirst(std::span<Member> members) {
+    Member& member = members[first_];
+    first_ = member.next;
+    if (first_ == kNone) last_ = kNone;
+    member = {};
+  }
+
+  /// The queue at the head of the round. Contract: not empty.
+  std::uint32_t first() const { return first_; }
+
+  /// Calls `visit(id)` for each queue in the round, in order.
+  template <class Visit>
+  void ForEach(std::span<const Member> members, Visit&& visit) const {
+    for (std::uint32_t id = first_; id != kNone; id = members[id].next) visit(id);
+  }
+
+ private:
+  void Rotate(std::span<Member> members) {
+    const std::uint32_t id = first_;
+    members[id].turn_begun = false;
+    first_ = members[id].next;
+    members[id].next = kNone;
+    members[last_].next = id;
+    last_ = id;
+  }
+
+  std::uint32_t first_ = kNone;
+  std::uint32_t last_ = kNone;
+};
+
+}  // namespace windtunnel

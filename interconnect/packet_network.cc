@@ -1,0 +1,166 @@
+#include "interconnect/packet_network.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+
+#include "interconnect/wire_format.h"
+#include "sim/check.h"
+#include "sim/error.h"
+#include "sim/systemc_bridge.h"
+
+namespace windtunnel {
+namespace {
+
+/// What a frame must have brought in before the next device starts to send it on.
+Bytes ForwardAfter(const Link& link, const WireFormat& format,
+                   const PacketNetwork::Options& options) {
+  if (link.kind == LinkKind::kNetwork && !options.network_cut_through) return Bytes(0);
+  return Bytes(std::max<std::uint32_t>(format.overhead, 16));
+}
+
+LinkTiming::Options TimingOf(const Topology& topology, LinkId id,
+                             const PacketNetwork::Options& options) {
+  const Link& link = topology.links[id];
+  const WireFormat format = LinkWireFormat(topology, id);
+  return {.rate = link.rate,
+          .propagation = link.latency,
+          .max_payload = Bytes(format.max_payload),
+          .frame_overhead = Bytes(format.overhead),
+          .forward_after = ForwardAfter(link, format, options)};
+}
+
+}  // namespace
+
+struct PacketNetwork::Impl {
+  Impl(const Topology& t, const Options& o) : topology(t), options(o), engine(queue) {}
+
+  /// Fewest links from `from` to `to`, ties by file order.
+  std::vector<std::uint32_t> ShortestChain(DeviceId from, DeviceId to) const {
+    std::vector<std::uint32_t> came_by(topology.devices.size(), UINT32_MAX);
+    std::vector<bool> seen(topology.devices.size());
+    std::deque<DeviceId> open{from};
+    seen[from] = true;
+    while (!open.empty() && !seen[to]) {
+      const DeviceId at = open.front();
+      open.pop_front();
+      for (const LinkId id : links_out[at]) {
+        const Link& link = topology.links[id];
+        if (link.down || seen[link.to] || (at != from && !link.forward)) continue;
+        seen[link.to] = true;
+        came_by[link.to] = id;
+        open.push_back(link.to);
+      }
+    }
+    if (!seen[to] || from == to) {
+      throw ConfigError({.file = topology.source,
+                         .field = "group",
+                         .value = topology.devices[from].name,
+                         .problem = "has no way to " + topology.devices[to].name,
+                         .expected = "members that are linked to the hub"});
+    }
+    std::vector<std::uint32_t> chain;
+    for (DeviceId at = to; at != from; at = topology.links[came_by[at]].from) {
+      chain.push_back(came_by[at]);
+    }
+    std::reverse(chain.begin(), chain.end());
+    return chain;
+  }
+
+  const Topology& topology;
+  const Options options;
+  EventQueue queue;
+  PacketEngine engine;
+  std::vector<std::vector<LinkId>> links_out;
+  std::map<Route, RouteId> routes;
+};
+
+PacketNetwork::PacketNetwork(const Topology& topology, const Options& options)
+    : impl_(std::make_unique<Impl>(topology, options)) {
+  impl_->engine.set_burst_options(options.burst);
+  impl_->links_out.resize(topology.devices.size());
+  for (LinkId id = 0; id < topology.links.size(); ++id) {
+    const Link& link = topology.links[id];
+    impl_->links_out[link.from].push_back(id);
+    PacketEngine::LinkOptions wire{
+        .timing = link.down ? LinkTiming::Options{.rate = BitsPerSecond(1), .max_payload = Bytes(1)}
+                            : TimingOf(topology, id, options),
+        .buffer = options.link_buffer,
+        .credit_latency = link.latency,
+        .name = topology.devices[link.from].name + " -> " + topology.devices[link.to].name};
+    impl_->engine.AddLink(wire);
+  }
+}
+
+PacketNetwork::~PacketNetwork() = default;
+
+RouteId PacketNetwork::AddRoute(const Route& route) {
+  const auto known = impl_->routes.find(route);
+  if (known != impl_->routes.end()) return known->second;
+  const Topology& topology = impl_->topology;
+  for (std::size_t i = 0; i < route.size(); ++i) {
+    WT_CHECK(route[i] < topology.links.size()) << "route over link " << route[i];
+    const Link& link = topology.links[route[i]];
+    const auto refuse = [&](const char* problem) {
+      throw ConfigError(
+          {.file = topology.source,
+           .field = "route",
+           .value = topology.devices[link.from].name + " -> " + topology.devices[link.to].name,
+           .problem = problem,
+           .expected = "links that are up and follow one another"});
+    };
+    if (link.down) refuse("is down");
+    if (i > 0 && topology.links[route[i - 1]].to != link.from) refuse("does not follow");
+  }
+  const RouteId id = impl_->engine.AddRoute(route);
+  impl_->routes.emplace(route, id);
+  return id;
+}
+
+GroupId PacketNetwork::AddGroup(GroupKind kind, DeviceId hub, DeviceId owner,
+                                std::span<const DeviceId> members) {
+  std::vector<std::vector<std::uint32_t>> chains;
+  for (const DeviceId member : members) {
+    chains.push_back(kind == GroupKind::kMulticast ? impl_->ShortestChain(hub, member)
+                                                   : impl_->ShortestChain(member, hub));
+  }
+  if (kind == GroupKind::kMulticast) {
+    return impl_->engine.AddMulticast(impl_->ShortestChain(owner, hub), chains);
+  }
+  return impl_->engine.AddReduction(chains, impl_->ShortestChain(hub, owner),
+                                    impl_->options.reduce_latency);
+}
+
+void PacketNetwork::Send(RouteId route, Bytes size, std::uint64_t token) {
+  impl_->engine.Send(route, size, token);
+}
+void PacketNetwork::SendGroup(GroupId group, Bytes size, std::uint64_t token) {
+  impl_->engine.SendGroup(group, size, token);
+}
+void PacketNetwork::set_client(NetworkClient* client) { impl_->engine.set_client(client); }
+EventQueue& PacketNetwork::queue() { return impl_->queue; }
+std::span<const LinkUse> PacketNetwork::link_use() const { return impl_->engine.link_use(); }
+std::uint64_t PacketNetwork::open_messages() const { return impl_->engine.open_messages(); }
+std::string PacketNetwork::DescribeStall() const { return impl_->engine.DescribeStall(); }
+void PacketNetwork::set_observer(WireObserver* observer) { impl_->engine.set_observer(observer); }
+void PacketNetwork::set_burst_options(const BurstOptions& options) {
+  impl_->engine.set_burst_options(options);
+}
+const PacketNetwork::Options& PacketNetwork::options() const { return impl_->options; }
+std::uint64_t PacketNetwork::packets() const { return impl_->engine.packets(); }
+const PacketEngine& PacketNetwork::engine() const { return impl_->engine; }
+
+void PacketNetwork::Reset() {
+  impl_->engine.Reset();
+  impl_->queue.Reset();
+}
+
+void PacketNetwork::RunToIdle() {
+  SystemcBridge::Instance().Run(impl_->queue);
+  if (open_messages() == 0) return;
+  throw SimulationError("nothing moves any more and " + std::to_string(open_messages()) +
+                        " messages are open\n" + DescribeStall());
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,67 @@
+#pragma once
+// The packet level: frames with headers, credits and arbitration on every link of a topology,
+// inside the SystemC kernel.
+
+#include <memory>
+
+#include "interconnect/network.h"
+#include "interconnect/packet_engine.h"
+#include "interconnect/topology.h"
+
+namespace windtunnel {
+
+/// Moves messages over the links of a topology. How each kind of link and device behaves is in
+/// `Options` and in LinkWireFormat; docs/packet-level.md lists what is modelled and what is not.
+///
+/// Contract: one thread, one run at a time (the SystemC kernel lives once per process). Several
+/// networks may exist side by side and run in turn.
+class PacketNetwork final : public Network {
+ public:
+  struct Options {
+    BurstOptions burst;
+    /// Room at the receiver of each link; 0 = as much as keeps the wire busy over its own length
+    /// and three bursts, as products are built.
+    Bytes link_buffer;
+    /// Network switches send a frame on when its header is in; false: when it is in whole. NVLink
+    /// and PCIe always cut through.
+    bool network_cut_through = true;
+    /// Time of a switch's reduction unit from the last operand's arrival. ASSUMED.
+    Picoseconds reduce_latency = Nanoseconds(100);
+  };
+
+  /// @throws ConfigError for links without rate.
+  explicit PacketNetwork(const Topology& topology) : PacketNetwork(topology, Options()) {}
+  PacketNetwork(const Topology& topology, const Options& options);
+  ~PacketNetwork() override;
+
+  std::string_view name() const override { return "packet"; }
+  /// @throws ConfigError when the links do not form a chain or one of them is down.
+  RouteId AddRoute(const Route& route) override;
+  GroupId AddGroup(GroupKind kind, DeviceId hub, DeviceId owner,
+                   std::span<const DeviceId> members) override;
+  void Send(RouteId route, Bytes size, std::uint64_t token) override;
+  void SendGroup(GroupId group, Bytes size, std::uint64_t token) override;
+  void set_client(NetworkClient* client) override;
+  EventQueue& queue() override;
+  std::span<const LinkUse> link_use() const override;
+  std::uint64_t open_messages() const override;
+  std::string DescribeStall() const override;
+  void Reset() override;
+  /// @throws SimulationError when nothing moves any more and messages are open.
+  void RunToIdle() override;
+
+  /// Observes every occupation of a wire, by link of the topology; nullptr = nobody.
+  void set_observer(WireObserver* observer);
+  /// Coarser or finer bursts for the next run. Contract: idle.
+  void set_burst_options(const BurstOptions& options);
+  const Options& options() const;
+  /// Frames sent since the last Reset, summed over links.
+  std::uint64_t packets() const;
+  const PacketEngine& engine() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace windtunnel

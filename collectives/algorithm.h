@@ -31,8 +31,9 @@ struct ChannelLayout {
   std::vector<Rank> nvls_heads;
   std::vector<std::vector<Rank>> nodes;  ///< Ranks of each node.
 };
-/// One ring 0, 1, ..., n-1 (or `rings` of them), the message cut in near-equal parts, chunks of
-/// `chunk_bytes`.
+/// One ring 0, 1, ..., n-1 per channel, the message cut in near-equal parts, chunks of
+/// `chunk_bytes`; the binary tree 2i+1, 2i+2 mirrored on odd channels; one node with all ranks as
+/// heads. What to use when no topology says better.
 ChannelLayout PlainLayout(const CollectiveRequest& request, std::uint32_t channel_count,
                           std::uint64_t chunk_bytes, std::uint32_t slices = 1);
 

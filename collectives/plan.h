@@ -10,7 +10,12 @@
 //   (plain copy when there is one source only) sinks = own buffer (if `has_destination`), every
 //   peer of `send_to`.
 // A *connection* is (from rank, to rank, channel, port): first in, first out; the k-th send on it
-// meets the k-th receive.
+// meets the k-th receive. One block sends on it and one receives; both ops name the same count and
+// the same number of slices.
+// Ops combined by a switch do not use connections for their group: `receive_from` (reduce) and
+// `send_to` (multicast) name the members, and the same buffer position is meant on each of them
+// (symmetric memory, as multimem addresses have it). Members learn by bare steps (count 0) on
+// ordinary connections that their part is read or written.
 
 #include <cstdint>
 #include <memory>
@@ -40,9 +45,15 @@ struct Peer {
 /// How arrivals come together or leave.
 enum class Combine : std::uint8_t {
   kBlock,            ///< The block itself reads, adds, stores.
-  kSwitchReduce,     ///< The switch adds the members' data wide and delivers one result (multimem
-                     ///< load-reduce).
-  kSwitchMulticast,  ///< One store reaches all of `send_to` through the switch.
+  kSwitchReduce,     ///< The switch adds what the members `receive_from` hold at `source`, wide,
+                     ///< and delivers one result to this block (multimem load-reduce), which stores
+                     ///< it at its own `destination`.
+  kSwitchMulticast,  ///< One store reaches `destination` on all members `send_to` through the
+                     ///< switch.
+  kSwitchAllReduce,  ///< The switches add what the members `receive_from` hold at `source` and
+                     ///< store the result at `destination` of each of `send_to` (SHARP). The block
+                     ///< that has the op only starts it: nothing passes through its rank beyond its
+                     ///< share as a member.
 };
 
 /// Before an op may start, op `op` of block `block` (index in Plan::blocks, same rank) must be
@@ -60,8 +71,9 @@ struct PlanOp {
   std::span<const Dependency> wait_for;
   bool has_source = false;
   bool has_destination = false;
-  bool scale = false;  ///< Apply the final factor of an average (where the op's rule is
-                       ///< pre-scaling, the source op carries it).
+  bool scale = false;  ///< The value is a finished reduction: an average of integers divides here.
+                       ///< Averages of floating types need no flag: each read of kInput is scaled
+                       ///< by 1/n in the type (NCCL's pre-multiplied sum).
   Combine combine = Combine::kBlock;
   BufferPosition source;
   BufferPosition destination;
@@ -87,9 +99,18 @@ struct Block {
   std::shared_ptr<const Program> program;
 };
 
+/// Elements rank `from` sends to rank `to` in an all-to-all of uneven counts, `count` being the
+/// mean per peer. The pattern of alltoallv_perf (ROCm/rccl-tests, src/alltoallv.cu): with p =
+/// floor(2 count / n), ((to + from) mod n) * p elements, and the pair with (to + from) mod n = 0
+/// takes what is left of n * count. The matrix is symmetric, so a rank receives what it sends.
+std::uint64_t AllToAllVCount(std::uint32_t rank_count, std::uint64_t count, Rank from, Rank to);
+/// Offset of the part for (and from) `peer` in the buffers of `rank`.
+std::uint64_t AllToAllVOffset(std::uint32_t rank_count, std::uint64_t count, Rank rank, Rank peer);
+
 /// What a caller asks for. `count` has NCCL's meaning: all_reduce, broadcast, reduce: elements of
 /// the buffer; all_gather: elements each rank gives; reduce_scatter: elements each rank receives;
-/// alltoall, gather, scatter: elements per peer; sendrecv: elements of the message.
+/// alltoall, gather, scatter: elements per peer (alltoallv: their mean); sendrecv: elements of the
+/// message, which goes to the next rank; hypercube: as all_gather.
 struct CollectiveRequest {
   Function function = Function::kAllReduce;
   std::uint32_t rank_count = 1;
@@ -100,7 +121,8 @@ struct CollectiveRequest {
   bool in_place = false;
 };
 
-/// Elements of the buffers of a rank for a request.
+/// Elements of the buffers of a rank for a request. A rank that the call does not read from
+/// (broadcast, scatter: all but the root) or write to (reduce, gather) has a buffer of 0 elements.
 std::uint64_t InputCount(const CollectiveRequest& request, Rank rank);
 std::uint64_t OutputCount(const CollectiveRequest& request, Rank rank);
 /// The size that nccl-tests and NCCL's model call S: whole buffer; all_gather and reduce_scatter:

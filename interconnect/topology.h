@@ -29,6 +29,11 @@ std::string_view Name(DeviceKind kind);  ///< "gpu", "cpu", "pcie_switch", "nv_s
                                          ///< "network_switch", "storage", "tpu"
 std::string_view Name(LinkKind kind);    ///< "nvlink", "c2c", "pcie", "numa", "network", "ici"
 
+std::optional<DeviceKind> DeviceKindFromName(std::string_view name);
+std::optional<LinkKind> LinkKindFromName(std::string_view name);
+const std::vector<std::string>& DeviceKindNames();  ///< In the order of the enum.
+const std::vector<std::string>& LinkKindNames();
+
 using DeviceId = std::uint32_t;
 using LinkId = std::uint32_t;
 constexpr std::uint32_t kNoNode = UINT32_MAX;
@@ -44,6 +49,8 @@ struct Device {
   std::uint32_t index = 0;       ///< Among the devices of its kind on its node: the `dev` of NCCL.
   std::string bus_id;            ///< "0000:1b:00.0"; empty when the file has none.
   std::uint32_t sm = 0;          ///< GPUs: compute capability x 10. 0 for others.
+  /// GPUs and storage: passes on traffic of others (a gateway). Other kinds always do.
+  bool relay = false;
   /// Figures that only one reader or writer uses, by their own names: NCCL's attributes ("class",
   /// "vendor", "familyid", "guid", ...).
   std::map<std::string, std::string> attributes;

@@ -30,6 +30,9 @@ struct TopologyReadOptions {
                             ///< ("h100-sxm").
 };
 
+/// The format, told from the extension and, where that says nothing, from the content.
+TopologyFormat TopologyFormatOf(const std::filesystem::path& path, std::string_view text);
+
 /// Resolves what a user wrote behind -t: a path, the name of a shipped system ("hgx-h200"), or a
 /// short form "hgx-h100*4" or "hgx-h100*4:ib-ndr-rail" (a node, a count, a fabric). Then reads it;
 /// the format is told from content and extension.

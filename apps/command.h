@@ -24,6 +24,7 @@ struct Command {
 
 // Each in a file of its own, NAME_command.cc.
 extern const Command kMeasureCommand;
+extern const Command kValidateCommand;
 
 /// All commands, in the order of the help.
 const std::vector<Command>& Commands();

@@ -96,6 +96,7 @@ function(windtunnel_install)
       install(DIRECTORY ${CMAKE_SOURCE_DIR}/${data} DESTINATION ${WINDTUNNEL_INSTALLED_DATA})
     endif()
   endforeach()
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/validate/data DESTINATION ${WINDTUNNEL_INSTALLED_DATA}/validate)
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${WINDTUNNEL_INSTALLED_DATA})  # Keeps the folder there for windtunnel_DATA_DIR.
   install(FILES ${CMAKE_SOURCE_DIR}/apps/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME windtunnel)
   include(CMakePackageConfigHelpers)

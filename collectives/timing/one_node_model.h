@@ -13,8 +13,7 @@ double RoundedMaximum(double a, double b);
 /// launch of the kernel to its end. docs/timing-model.md 2 has the formulas. Covers all-reduce,
 /// all-gather, reduce-scatter (fitted), broadcast and reduce (a chain of the same steps, not
 /// fitted). Not modelled: registered buffers, symmetric kernels, several calls at once.
-/// Contract: `facts.algorithm` is ring or NVLS (a tree of one node counts as its LL chain) and
-/// `facts.nodes` is 1.
+/// A tree of one node is a chain up and down (not fitted). Contract: `facts.nodes` is 1.
 TimeBreakdown OneNodeTime(const CallFacts& facts, const TimingConstants& constants);
 
 /// Rate of one GPU's links that rings can use, GB/s: the fitted share of the raw rate, scaled to

@@ -37,7 +37,8 @@ TimeBreakdown OneNodePointToPointTime(const CallFacts& facts, const TimingConsta
                  std::max(0.0, std::ceil(rounds - kRoundSlack) - 1) * gpu.p2p_ll_round_us);
     return time;
   }
-  const double link = UsableLinkGbps(facts, gpu, shared, gpu.p2p_link_gbps);
+  // One peer at a time loads the link as a ring does; many peers share it less well.
+  const double link = UsableLinkGbps(facts, gpu, shared, pair ? gpu.link_gbps : gpu.p2p_link_gbps);
   const double chunk = std::min(part, static_cast<double>(facts.chunk.count()));
   if (chunk <= 0) return time;
   const double copy = chunk / gpu.p2p_block_gbps / kKilo;

@@ -1,0 +1,275 @@
+#include "validate/scores.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "collectives/timing/time_model.h"
+#include "sim/data_files.h"
+#include "sim/error.h"
+#include "tests/support/test_support.h"
+#include "validate/board_decisions.h"
+#include "validate/report.h"
+
+namespace windtunnel::validate {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A source that always decides for one ring in Simple: tests of scores need no more.
+class OneRing final : public DecisionSource {
+ public:
+  std::string name() const override { return "one ring"; }
+  Decision Decide(const Platform& platform, const MeasuredRun&, Bytes size) const override {
+    Decision decision{.facts = platform.facts, .nccl_estimate_us = 1};
+    decision.facts.size = size;
+    decision.facts.chunk = MiB(2);
+    decision.facts.channels = 24;
+    decision.facts.channel_bytes = Bytes(std::max<std::uint64_t>(1, size.count() / 24));
+    return decision;
+  }
+};
+
+MeasuredRun HealthyRun(const std::string& id) {
+  MeasuredRun run;
+  run.id = id;
+  run.set = "test";
+  run.gpu = "H100 80GB HBM3";
+  run.gpus_per_node = 8;
+  run.interconnect = "NVSwitch";
+  run.links_per_gpu = 18;
+  run.collective = "all_reduce";
+  run.dtype = "float";
+  run.ranks = 8;
+  run.nccl = "2.28.9";
+  for (std::uint64_t bytes = 8; bytes <= 1u << 30; bytes *= 2) {
+    MeasuredRow row;
+    row.bytes = bytes;
+    row.out_of_place_us = 1;
+    run.rows.push_back(row);
+  }
+  return run;
+}
+
+std::vector<ScoredRun> ScoreAll(const std::vector<MeasuredRun>& runs) {
+  return Score(runs, OneRing(), timing::TimingConstants::Shipped());
+}
+
+/// A run whose measured times are the model's own, divided by `factor(bytes)`.
+template <class Factor>
+MeasuredRun RunOffBy(const std::string& id, Factor factor) {
+  MeasuredRun run = HealthyRun(id);
+  const auto scored = ScoreAll({run});
+  for (std::size_t i = 0; i < run.rows.size(); ++i)
+    run.rows[i].out_of_place_us = scored[0].points[i].predicted_us[0] / factor(run.rows[i].bytes);
+  return run;
+}
+
+const auto kAll = [](const ScoredRun&) { return true; };
+
+TEST(Scores, ATenPercentBiasIsReportedAsTenPercentInEveryBand) {
+  const auto scored = ScoreAll({RunOffBy("ten", [](std::uint64_t) { return 1.1; })});
+  for (const Summary& band : Summarise(scored, Predictor::kWindtunnel, kAll)) {
+    EXPECT_NEAR(band.median, 0.10, 1e-9);
+    EXPECT_NEAR(band.p90, 0.10, 1e-9);
+    EXPECT_NEAR(band.worst, 0.10, 1e-9);
+    EXPECT_NEAR(band.bias, 0.10, 1e-9);
+  }
+}
+
+TEST(Scores, AnErrorBelow64KibShowsInItsBandsAndNotInTheOthers) {
+  const auto scored =
+      ScoreAll({RunOffBy("small", [](std::uint64_t bytes) { return bytes < 65536 ? 1.5 : 1.0; })});
+  const Bands bands = Summarise(scored, Predictor::kWindtunnel, kAll);
+  EXPECT_NEAR(bands[0].bias, 0.5, 1e-9);
+  EXPECT_NEAR(bands[1].p90, 0.5, 1e-9);
+  for (std::size_t band = 2; band < kBandCount; ++band) EXPECT_NEAR(bands[band].worst, 0, 1e-9);
+}
+
+TEST(Scores, EveryRunHasTheSameWeightHoweverManyRowsItHas) {
+  MeasuredRun few = RunOffBy("few", [](std::uint64_t) { return 2.0; });
+  few.rows.resize(1);
+  MeasuredRun many = RunOffBy("many", [](std::uint64_t) { return 1.0; });
+  MeasuredRun third = few;
+  third.id = "third";
+  const Bands bands = Summarise(ScoreAll({few, many, third}), Predictor::kWindtunnel, kAll);
+  EXPECT_EQ(bands[0].runs, 3u);
+  EXPECT_NEAR(bands[0].median, 1.0, 1e-9);
+}
+
+TEST(Scores, BandsEndAtTheirInclusiveUpperSizes) {
+  EXPECT_EQ(BandOf(8), 0u);
+  EXPECT_EQ(BandOf(4096), 0u);
+  EXPECT_EQ(BandOf(4097), 1u);
+  EXPECT_EQ(BandOf(256 << 10), 1u);
+  EXPECT_EQ(BandOf(8 << 20), 2u);
+  EXPECT_EQ(BandOf(256 << 20), 3u);
+  EXPECT_EQ(BandOf((256 << 20) + 1), 4u);
+}
+
+TEST(Scores, MisconfiguredRunsAreListedAndNotCounted) {
+  MeasuredRun wrong = RunOffBy("wrong", [](std::uint64_t) { return 3.0; });
+  wrong.quality = Quality::kMisconfigured;
+  wrong.fault = "far-nic";
+  const auto scored = ScoreAll({wrong});
+  EXPECT_FALSE(scored[0].counted);
+  EXPECT_TRUE(MissedGoals(scored).empty());
+  EXPECT_THAT(TextReport(scored, "x", {}), HasSubstr("misconfigured: far-nic (1): wrong"));
+}
+
+TEST(Scores, ARunOnUnknownHardwareIsListedWithItsReason) {
+  MeasuredRun run = HealthyRun("strange");
+  run.gpu = "Radeon";
+  EXPECT_THAT(TextReport(ScoreAll({run}), "x", {}),
+              HasSubstr("not mapped: unknown GPU 'Radeon' (1): strange"));
+}
+
+TEST(Scores, AStepTheModelLacksIsReportedWithSizeAndHeight) {
+  const auto scored = ScoreAll(
+      {RunOffBy("cliff", [](std::uint64_t bytes) { return bytes >= (64u << 20) ? 0.5 : 1.0; })});
+  const auto steps = UnexplainedSteps(scored);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].bytes, 64u << 20);
+  EXPECT_NEAR(steps[0].measured / steps[0].predicted, 2.0, 0.05);
+}
+
+TEST(Scores, PairsInTheWrongOrderAreCounted) {
+  const auto scored = ScoreAll({RunOffBy("slow", [](std::uint64_t) { return 0.5; }),
+                                RunOffBy("fast", [](std::uint64_t) { return 1.0; })});
+  const PairOrder order = OrderOfPairs(scored);
+  EXPECT_EQ(order.pairs, scored[0].points.size());
+  EXPECT_EQ(order.right, 0u);
+}
+
+TEST(Scores, TwoRealRunsOfOnePlatformGiveTheNoiseFloor) {
+  const Bands noise = NoiseFloor(ScoreAll({RunOffBy("a", [](std::uint64_t) { return 1.0; }),
+                                           RunOffBy("b", [](std::uint64_t) { return 0.8; })}),
+                                 kAll);
+  EXPECT_NEAR(noise[4].median, 0.25, 1e-9);
+}
+
+TEST(MeasuredRow, AStalledOutOfPlaceValueGivesWayToTheInPlaceOne) {
+  MeasuredRow row{.bytes = 8, .out_of_place_us = 30, .in_place_us = 10};
+  EXPECT_EQ(row.scored_us(), 10);
+  row.out_of_place_us = 14;
+  EXPECT_EQ(row.scored_us(), 14);
+}
+
+TEST(RunFiles, ShippedSetIsReadWholeAndEveryRunHasASource) {
+  const auto runs = ReadShippedRuns();
+  EXPECT_EQ(runs.size(), 340u);
+  EXPECT_TRUE(std::all_of(runs.begin(), runs.end(),
+                          [](const MeasuredRun& run) { return !run.source.empty(); }));
+  EXPECT_EQ(std::count_if(runs.begin(), runs.end(),
+                          [](const MeasuredRun& run) {
+                            return run.quality == Quality::kMisconfigured && run.fault.empty();
+                          }),
+            0);
+}
+
+TEST(RunFiles, ShippedFiguresEqualTheRunFilesTheyCameFrom) {
+  WT_REFERENCE_OR_SKIP(reference);
+  std::map<std::string, MeasuredRun> shipped;
+  for (MeasuredRun& run : ReadShippedRuns()) shipped[run.id] = std::move(run);
+  std::size_t rows = 0;
+  for (const char* folder : {"nccl", "nccl-nvidia"}) {
+    for (const MeasuredRun& run : ReadRunFolder(reference / "data" / folder)) {
+      const MeasuredRun& ours = shipped.at(run.id);
+      ASSERT_EQ(ours.rows.size(), run.rows.size()) << run.id;
+      for (std::size_t i = 0; i < run.rows.size(); ++i) {
+        EXPECT_EQ(ours.rows[i].bytes, run.rows[i].bytes);
+        EXPECT_NEAR(*ours.rows[i].scored_us(), *run.rows[i].scored_us(), 1e-3) << run.id;
+        ++rows;
+      }
+      // Both forms map to the same machine.
+      const Mapping a = MapRun(run), b = MapRun(ours);
+      ASSERT_EQ(a.mapped, b.mapped) << run.id;
+      EXPECT_EQ(a.platform.name, b.platform.name) << run.id;
+      EXPECT_EQ(a.platform.facts.launch, b.platform.facts.launch) << run.id;
+      EXPECT_EQ(a.platform.topology, b.platform.topology) << run.id;
+    }
+  }
+  EXPECT_GT(rows, 4000u);
+}
+
+TEST(RunFiles, AWrongLaunchIsRefusedByName) {
+  const auto file = testing::TemporaryDir() / "run.json";
+  std::ofstream(file) << R"({"collective": "all_reduce", "launch": "threads", "rows": []})";
+  try {
+    ReadRunFile(file);
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("process_per_gpu or single_process"));
+  }
+}
+
+double BandMedian(const std::vector<ScoredRun>& scored, std::size_t band) {
+  return Summarise(scored, Predictor::kWindtunnel,
+                   [](const ScoredRun& run) {
+                     return run.counted && run.run.set == "nvidia" && run.group == Group::kOneNode;
+                   })[band]
+      .median;
+}
+
+TEST(Canary, LinksATenthSlowerMissTheGoalsThatAreMetWithTheRightOnes) {
+  std::vector<MeasuredRun> runs;
+  for (MeasuredRun& run : ReadShippedRuns())
+    if (run.set == "nvidia") runs.push_back(std::move(run));
+  const BoardDecisions decisions;
+  const auto& constants = timing::TimingConstants::Shipped();
+  const auto right = Score(runs, decisions, constants);
+  for (std::size_t band = 0; band < kBandCount - 1; ++band)
+    EXPECT_LT(BandMedian(right, band), GoalsOf(Group::kOneNode)[band].median) << band;
+
+  class SlowLinks final : public DecisionSource {
+   public:
+    std::string name() const override { return "links 10 % slower"; }
+    Decision Decide(const Platform& platform, const MeasuredRun& run, Bytes size) const override {
+      Decision decision = BoardDecisions().Decide(platform, run, size);
+      const auto rate = decision.facts.link_rate.count();
+      decision.facts.link_rate = BitsPerSecond(rate / 10 * 9);
+      return decision;
+    }
+  };
+  const auto slow = Score(runs, SlowLinks(), constants);
+  EXPECT_GT(BandMedian(slow, 4), 2 * BandMedian(right, 4));
+  EXPECT_FALSE(MissedGoals(slow).empty());
+}
+
+TEST(Baselines, AreBeatenInEveryBand) {
+  const auto scored =
+      Score(ReadShippedRuns(), BoardDecisions(), timing::TimingConstants::Shipped());
+  for (const Group group : {Group::kOneNode, Group::kInfinibandRoce, Group::kCloudTransport}) {
+    const auto select = [&](const ScoredRun& run) { return run.counted && run.group == group; };
+    const Bands ours = Summarise(scored, Predictor::kWindtunnel, select);
+    const Bands nccl = Summarise(scored, Predictor::kNccl, select);
+    const Bands sheet = Summarise(scored, Predictor::kDataSheet, select);
+    for (std::size_t band = 0; band < kBandCount; ++band) {
+      EXPECT_LT(ours[band].median, nccl[band].median) << ToString(group) << kBandNames[band];
+      EXPECT_LT(ours[band].median, sheet[band].median) << ToString(group) << kBandNames[band];
+    }
+  }
+}
+
+TEST(Physics, NoPredictionIsFasterThanTheWire) {
+  const auto scored =
+      Score(ReadShippedRuns(), BoardDecisions(), timing::TimingConstants::Shipped());
+  for (const ScoredRun& run : scored) {
+    for (const Point& point : run.points) {
+      const timing::CallFacts& facts = point.facts;
+      // A tree over two nodes and in-switch sums move less than a ring; see docs/timing-model.md.
+      if (facts.algorithm != timing::Algorithm::kRing) continue;
+      const double busbw = static_cast<double>(point.bytes) *
+                           timing::BusFactor(facts.function, facts.ranks) / point.predicted_us[0] /
+                           1000;
+      double limit = ToGigabytesPerSecond(facts.link_rate);
+      if (facts.nodes > 1) limit = ToGigabytesPerSecond(facts.nic_rate) * facts.nics_per_node;
+      EXPECT_LE(busbw, limit) << run.run.id << " " << point.bytes;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace windtunnel::validate

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "validate/scores.h"
+
+namespace windtunnel::validate {
+
+struct ReportOptions {
+  bool runs = false;   ///< One line a run.
+  bool steps = false;  ///< Steps that the model does not have.
+};
+
+/// For people: groups by band with goals, baselines and noise beside; platforms; collectives; what
+/// is not counted and why. Errors in per cent, "median / p90 / worst, signed median".
+std::string TextReport(const std::vector<ScoredRun>& runs, const std::string& decisions,
+                       const ReportOptions& options);
+/// For machines: every pair (measured, simulated, NCCL's estimate, data sheet) with its decision.
+std::string JsonReport(const std::vector<ScoredRun>& runs, const std::string& decisions);
+/// One line a pair.
+std::string CsvReport(const std::vector<ScoredRun>& runs);
+
+}  // namespace windtunnel::validate

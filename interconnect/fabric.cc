@@ -5,21 +5,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "interconnect/fabric_shapes.h"
+
 namespace windtunnel {
 namespace {
-
-// NIC ports that are not on any network yet, in file order.
-std::vector<DeviceId> FreePorts(const Topology& topology) {
-  std::vector<bool> joined(topology.devices.size(), false);
-  for (const Link& link : topology.links) {
-    if (link.kind == LinkKind::kNetwork) joined[link.from] = joined[link.to] = true;
-  }
-  std::vector<DeviceId> free;
-  for (DeviceId id = 0; id < topology.devices.size(); ++id) {
-    if (topology.devices[id].kind == DeviceKind::kNic && !joined[id]) free.push_back(id);
-  }
-  return free;
-}
 
 void BuildSingleSwitch(const FabricSpec& spec, const Catalogue& catalogue, Topology* topology) {
   if (!spec.options.empty()) {
@@ -29,7 +18,7 @@ void BuildSingleSwitch(const FabricSpec& spec, const Catalogue& catalogue, Topol
     fault.expected = "none: it has no options";
     throw ConfigError(std::move(fault));
   }
-  const std::vector<DeviceId> ports = FreePorts(*topology);
+  const std::vector<DeviceId> ports = FreeNetworkPorts(*topology);
   if (ports.empty()) {
     InputFault fault = spec.where;
     fault.problem = "joins no NIC: the hosts have none, or all are on a network already";
@@ -61,29 +50,47 @@ void BuildSingleSwitch(const FabricSpec& spec, const Catalogue& catalogue, Topol
   }
 }
 
-struct Kind {
+// Short forms that name a shape and the switches it is made of.
+struct Preset {
   std::string_view name;
-  void (*build)(const FabricSpec&, const Catalogue&, Topology*);
+  std::string_view shape;
+  std::string_view model;
 };
-constexpr Kind kKinds[] = {
-    {"single-switch", BuildSingleSwitch},
+constexpr Preset kPresets[] = {
+    {"ib-hdr", "fat-tree", "quantum-hdr"},
+    {"ib-hdr-rail", "rail-optimised", "quantum-hdr"},
+    {"ib-ndr", "fat-tree", "quantum-2"},
+    {"ib-ndr-rail", "rail-optimised", "quantum-2"},
+    {"ib-xdr", "fat-tree", "quantum-3"},
+    {"ib-xdr-rail", "rail-optimised", "quantum-3"},
+    {"roce-400g", "fat-tree", "tomahawk-4"},
+    {"roce-400g-rail", "rail-optimised", "tomahawk-4"},
+    {"roce-800g", "fat-tree", "tomahawk-5"},
+    {"roce-800g-rail", "rail-optimised", "tomahawk-5"},
+    {"slingshot-dragonfly", "dragonfly", "rosetta"},
 };
 
 }  // namespace
 
 std::vector<std::string> FabricNames() {
-  std::vector<std::string> names;
-  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
+  std::vector<std::string> names{"single-switch"};
+  for (const FabricShape& shape : FabricShapes()) names.emplace_back(shape.name);
+  for (const Preset& preset : kPresets) names.emplace_back(preset.name);
   std::sort(names.begin(), names.end());
   return names;
 }
 
 void BuildFabric(const FabricSpec& spec, const Catalogue& catalogue, Topology* topology) {
-  for (const Kind& kind : kKinds) {
-    if (kind.name == spec.kind) {
-      kind.build(spec, catalogue, topology);
-      return;
-    }
+  if (spec.kind == "single-switch") return BuildSingleSwitch(spec, catalogue, topology);
+  for (const FabricShape& shape : FabricShapes()) {
+    if (shape.name == spec.kind) return shape.build(spec, catalogue, topology);
+  }
+  for (const Preset& preset : kPresets) {
+    if (preset.name != spec.kind) continue;
+    FabricSpec resolved = spec;
+    resolved.kind = preset.shape;
+    if (resolved.model.empty()) resolved.model = preset.model;
+    return BuildFabric(resolved, catalogue, topology);
   }
   const std::vector<std::string> known = FabricNames();
   InputFault fault = spec.where;

@@ -55,13 +55,10 @@ struct ModelProtocol {
   std::string_view protocol;
 };
 constexpr ModelProtocol kModelProtocols[] = {
-    {"quantum", "infiniband"},  {"spectrum", "roce"},
-    {"tomahawk", "roce"},       {"trident", "roce"},
-    {"rosetta", "slingshot"},   {"cassini", "slingshot"},
-    {"slingshot", "slingshot"}, {"efa", "efa"},
-    {"tcpx", "ethernet"},       {"fastrak", "ethernet"},
-    {"ethernet", "ethernet"},   {"gve", "ethernet"},
-    {"thor", "roce"},           {"bluefield-3-roce", "roce"}};
+    {"quantum", "infiniband"},   {"spectrum", "roce"},    {"tomahawk", "roce"},
+    {"trident", "roce"},         {"thor", "roce"},        {"rosetta", "slingshot"},
+    {"slingshot", "slingshot"},  {"efa", "efa"},          {"gvnic", "ethernet"},
+    {"ethernet-switch", "roce"}, {"ethernet", "ethernet"}};  // First match wins.
 
 std::optional<std::string_view> ProtocolOf(const Device& device) {
   if (const auto it = device.attributes.find("protocol"); it != device.attributes.end()) {

@@ -1,0 +1,70 @@
+#pragma once
+// Which of several equal routes a connection takes. One function for every level of fidelity.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "interconnect/cluster.h"
+#include "sim/error.h"
+
+namespace windtunnel {
+
+enum class RoutePolicy : std::uint8_t {
+  kStatic,    ///< By destination alone, as forwarding tables do: all flows to one port meet.
+  kEcmp,      ///< By a seeded hash of the connection: flows may collide.
+  kAdaptive,  ///< The route whose busiest link has the fewest connections so far.
+};
+/// "static", "ecmp", "adaptive".
+const std::vector<std::string>& RoutePolicyNames();
+/// @throws ConfigError built on `where`, with the known names.
+RoutePolicy ParseRoutePolicy(std::string_view name, const InputFault& where);
+
+/// What tells connections between the same two devices apart for ECMP: the role of UDP source port
+/// or queue-pair number.
+struct FlowKey {
+  DeviceId from = 0;
+  DeviceId to = 0;
+  std::uint32_t channel = 0;
+  std::uint32_t port = 0;
+};
+
+/// Index below `count` (> 0). Pure: the same arguments give the same answer on every machine.
+std::size_t HashRouteIndex(const FlowKey& key, std::uint64_t seed, std::size_t count);
+/// As HashRouteIndex, by destination only.
+std::size_t StaticRouteIndex(DeviceId to, std::size_t count);
+
+/// Routes of a cluster under a policy. Keeps what it found: routes between two switches are
+/// searched once, whatever the number of hosts below them. Deterministic in the order of calls
+/// (only kAdaptive depends on that order).
+class RouteChooser {
+ public:
+  /// `cluster` must outlive the chooser.
+  RouteChooser(const Cluster& cluster, RoutePolicy policy, std::uint64_t seed);
+  /// Nothing when `to` cannot be reached.
+  std::optional<Route> Choose(const FlowKey& key);
+  /// Connections chosen so far, per link of the topology.
+  std::span<const std::uint32_t> connections() const { return connections_; }
+
+ private:
+  struct Port {  // The only way from a device into the network, and back.
+    LinkId up = 0;
+    LinkId down = 0;
+    DeviceId hub = 0;
+    bool single = false;
+  };
+  const std::vector<Route>& Between(DeviceId from, DeviceId to);
+  Port PortOf(DeviceId device) const;
+  std::size_t Pick(const FlowKey& key, const std::vector<Route>& routes) const;
+
+  const Cluster& cluster_;
+  RoutePolicy policy_;
+  std::uint64_t seed_;
+  std::vector<Port> ports_;
+  std::unordered_map<std::uint64_t, std::vector<Route>> found_;
+  std::vector<std::uint32_t> connections_;
+};
+
+}  // namespace windtunnel

@@ -20,12 +20,21 @@ Picoseconds TimeFor(Wide work, std::uint64_t rate) {
   return Picoseconds(static_cast<std::uint64_t>((work + rate - 1) / rate));
 }
 
+// Time of a switch's reduction unit from the last operand's arrival: as at packet level. ASSUMED.
+constexpr Picoseconds kReduceLatency = Nanoseconds(100);
+
+// Of 256, by Fibonacci hashing.
+std::size_t SlotOf(SimTime at) {
+  return static_cast<std::size_t>((at.since_start().count() * 0x9e3779b97f4a7c15ULL) >> 56);
+}
+
 }  // namespace
 
 FlowNetwork::FlowNetwork(const Cluster& cluster) : cluster_(cluster), slots_(kSlots) {
   const Topology& topology = cluster.topology();
   const auto link_count = static_cast<LinkId>(topology.links.size());
   links_.resize(link_count);
+  shares_.resize(link_count);
   formats_.reserve(link_count);
   for (LinkId id = 0; id < link_count; ++id) {
     formats_.push_back(LinkWireFormat(topology, id));
@@ -93,18 +102,17 @@ GroupId FlowNetwork::AddGroup(GroupKind kind, DeviceId hub, DeviceId owner,
   std::vector<LinkId> links = multicast ? route(owner, hub) : route(hub, owner);
   const Picoseconds owner_latency = cluster_.Latency(links);
   Picoseconds farthest;
-  Picoseconds request;
   for (const DeviceId member : members) {
     const Route leg = multicast ? route(hub, member) : route(member, hub);
     farthest = std::max(farthest, cluster_.Latency(leg));
-    if (!multicast) request = std::max(request, cluster_.Latency(route(hub, member)));
     links.insert(links.end(), leg.begin(), leg.end());
   }
-  if (!multicast) request += cluster_.Latency(route(owner, hub));
   // Members below one switch share its links: it replicates or combines, so each link counts once.
   std::sort(links.begin(), links.end());
   links.erase(std::unique(links.begin(), links.end()), links.end());
-  group_flows_.push_back(AddFlow(links, request + owner_latency + farthest, BitsPerSecond(0)));
+  group_flows_.push_back(
+      AddFlow(links, owner_latency + farthest + (multicast ? Picoseconds(0) : kReduceLatency),
+              BitsPerSecond(0)));
   return static_cast<GroupId>(group_flows_.size() - 1);
 }
 
@@ -168,20 +176,14 @@ void FlowNetwork::Activate(std::uint32_t flow_index, SimTime now) {
     link.first = i;
     ++link.active;
     link.wanted += flow.solo_rate;
-    if (link.dirty || link.capacity - link.used < flow.solo_rate) {
+    if (link.wanted > link.capacity) {
       fits = false;
       MarkDirty(hop.link);
     }
   }
-  if (fits) {
-    // All others keep their rates: no link they are limited by has changed.
-    for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
-      links_[hops_[i].link].used += flow.solo_rate;
-    }
-    flow.rate = flow.solo_rate;
-  } else {
-    flow.rate = 0;  // Until ShareAnew, at this same instant.
-  }
+  // On links with room for all, nobody's rate changes. Otherwise the flow stands until ShareAnew,
+  // at this same instant.
+  flow.rate = fits ? flow.solo_rate : 0;
   StartHead(flow_index, now);
 }
 
@@ -189,26 +191,24 @@ void FlowNetwork::StartHead(std::uint32_t flow_index, SimTime now) {
   Flow& flow = flows_[flow_index];
   flow.since = now;
   flow.has_work = false;
-  ++flow.generation;
-  if (flow.generation == kDeliveredMark) flow.generation = 0;
   const Picoseconds solo = SoloTime(flow);
   if (flow.rate == flow.solo_rate) {
-    Append(now + solo, {0, flow_index, flow.generation});
+    ScheduleInjection(flow_index, now + solo);
     return;
   }
   flow.remaining = Wide{solo.count()} * flow.solo_rate;
   flow.has_work = true;
-  if (flow.rate > 0) {
-    Append(now + TimeFor(flow.remaining, flow.rate), {0, flow_index, flow.generation});
-  }
+  if (flow.rate > 0) ScheduleInjection(flow_index, now + TimeFor(flow.remaining, flow.rate));
 }
 
 void FlowNetwork::Deactivate(std::uint32_t flow_index) {
   Flow& flow = flows_[flow_index];
   flow.active = false;
+  if (flow.bound_hop != kNoHop) {
+    --links_[hops_[flow.hops_begin + flow.bound_hop].link].bound;
+    flow.bound_hop = kNoHop;
+  }
   const std::uint32_t end = flow.hops_begin + flow.hop_count;
-  if (flow.bound_hop != kNoHop) --links_[hops_[flow.hops_begin + flow.bound_hop].link].bound;
-  flow.bound_hop = kNoHop;
   for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
     const Hop& hop = hops_[i];
     LinkState& link = links_[hop.link];
@@ -220,7 +220,6 @@ void FlowNetwork::Deactivate(std::uint32_t flow_index) {
     if (hop.next != kNone) hops_[hop.next].previous = hop.previous;
     --link.active;
     link.wanted -= flow.solo_rate;
-    link.used -= flow.rate;
     if (link.bound > 0) MarkDirty(hop.link);
   }
 }
@@ -237,12 +236,20 @@ void FlowNetwork::MarkDirty(std::uint32_t link) {
   }
 }
 
-void FlowNetwork::Append(SimTime at, const Entry& entry) {
-  Slot& slot = slots_[(at.since_start().count() * 0x9e3779b97f4a7c15ULL) >> 56];
-  if (slot.batch != kNone && slot.at == at) {
-    batches_[slot.batch].entries.push_back(entry);
-    return;
-  }
+void FlowNetwork::ScheduleInjection(std::uint32_t flow_index, SimTime at) {
+  const std::uint32_t generation = ++flows_[flow_index].generation;
+  BatchAt(at, recent_injection_).injections.push_back({flow_index, generation});
+}
+
+// Lockstep schedules ask for the same instant again and again.
+FlowNetwork::Batch& FlowNetwork::BatchAt(SimTime at, Slot& recent) {
+  if (recent.batch == kNone || recent.at != at) recent = {at, FindBatch(at)};
+  return batches_[recent.batch];
+}
+
+std::uint32_t FlowNetwork::FindBatch(SimTime at) {
+  Slot& slot = slots_[SlotOf(at)];
+  if (slot.batch != kNone && slot.at == at) return slot.batch;
   std::uint32_t batch;
   if (batches_free_.empty()) {
     batch = static_cast<std::uint32_t>(batches_.size());
@@ -252,36 +259,31 @@ void FlowNetwork::Append(SimTime at, const Entry& entry) {
     batches_free_.pop_back();
   }
   batches_[batch].at = at;
-  batches_[batch].entries.push_back(entry);
   slot = {at, batch};
   queue_.Schedule(at, batch_handler_, batch);
+  return batch;
 }
 
 void FlowNetwork::BatchHandler::OnEvent(SimTime now, std::uint64_t batch) {
   network_.RunBatch(now, static_cast<std::uint32_t>(batch));
 }
 
-void FlowNetwork::RunBatch(SimTime now, std::uint32_t batch) {
-  Slot& slot = slots_[(now.since_start().count() * 0x9e3779b97f4a7c15ULL) >> 56];
-  if (slot.batch == batch) slot.batch = kNone;
-  // Handlers may add to batches of this very instant, so the entries are taken out first.
-  running_.clear();
-  running_.swap(batches_[batch].entries);
-  batches_free_.push_back(batch);
-  std::vector<Entry> entries;
-  entries.swap(running_);
-  effort_.events += entries.size();
-  for (const Entry& entry : entries) {
-    if (entry.generation == kDeliveredMark) {
-      --open_messages_;
-      client_->OnDelivered(now, entry.token);
-    } else if (const Flow& flow = flows_[entry.flow];
-               flow.active && flow.generation == entry.generation) {
-      Finish(entry.flow, now);
-    }
+void FlowNetwork::RunBatch(SimTime now, std::uint32_t index) {
+  // Handlers may ask for this very instant again: that is another batch.
+  for (Slot* slot : {&slots_[SlotOf(now)], &recent_injection_, &recent_delivery_}) {
+    if (slot->batch == index) slot->batch = kNone;
   }
-  entries.clear();
-  running_.swap(entries);  // Its memory serves the next batch.
+  Batch& batch = batches_[index];
+  effort_.events += batch.injections.size() + batch.deliveries.size();
+  for (const Injection& injection : batch.injections) {
+    const Flow& flow = flows_[injection.flow];
+    if (flow.active && flow.generation == injection.generation) Finish(injection.flow, now);
+  }
+  open_messages_ -= batch.deliveries.size();
+  for (const std::uint64_t token : batch.deliveries) client_->OnDelivered(now, token);
+  batch.injections.clear();
+  batch.deliveries.clear();
+  batches_free_.push_back(index);
 }
 
 void FlowNetwork::Finish(std::uint32_t flow_index, SimTime now) {
@@ -295,8 +297,7 @@ void FlowNetwork::Finish(std::uint32_t flow_index, SimTime now) {
     }
     ++flow.counted;
     ++flow.generation;  // A second completion of this message would be stale.
-    if (flow.generation == kDeliveredMark) flow.generation = 0;
-    Append(now + flow.latency, {token, flow_index, kDeliveredMark});
+    BatchAt(now + flow.latency, recent_delivery_).deliveries.push_back(token);
   }
   // The route stays taken meanwhile: a message sent from here follows without a new sharing.
   client_->OnInjected(now, token);
@@ -341,13 +342,14 @@ void FlowNetwork::CollectComponent() {
   component_links_.clear();
   component_flows_.clear();
   for (const std::uint32_t link : dirty_) {
-    links_[link].epoch = epoch_;
+    shares_[link].epoch = epoch_;
     component_links_.push_back(link);
   }
   for (std::size_t i = 0; i < component_links_.size(); ++i) {
-    LinkState& link = links_[component_links_[i]];
-    link.available = link.capacity;
-    link.unfixed = link.active;
+    const LinkState& link = links_[component_links_[i]];
+    LinkShare& share = shares_[component_links_[i]];
+    share.available = link.capacity;
+    share.unfixed = link.active;
     for (std::uint32_t h = link.first; h != kNone; h = hops_[h].next) {
       Flow& flow = flows_[hops_[h].flow];
       if (flow.epoch == epoch_) continue;
@@ -356,11 +358,13 @@ void FlowNetwork::CollectComponent() {
       component_flows_.push_back(hops_[h].flow);
       const std::uint32_t end = flow.hops_begin + flow.hop_count;
       for (std::uint32_t j = flow.hops_begin; j < end; ++j) {
-        LinkState& other = links_[hops_[j].link];
-        // A link that could give everybody all they want passes no change on.
-        if (other.epoch == epoch_ || other.wanted <= other.capacity) continue;
-        other.epoch = epoch_;
-        component_links_.push_back(hops_[j].link);
+        const std::uint32_t other = hops_[j].link;
+        // A link with room for all that its flows want passes no change on.
+        if (shares_[other].epoch == epoch_ || links_[other].wanted <= links_[other].capacity) {
+          continue;
+        }
+        shares_[other].epoch = epoch_;
+        component_links_.push_back(other);
       }
     }
   }
@@ -378,17 +382,24 @@ void FlowNetwork::FillComponent(SimTime now) {
   if (!std::is_sorted(component_flows_.begin(), component_flows_.end(), by_solo_rate)) {
     std::stable_sort(component_flows_.begin(), component_flows_.end(), by_solo_rate);
   }
+  // Shares are whole numbers, so a link keeps less than one bit/s per flow over; what is left of
+  // that must not make equal flows unequal.
+  std::uint64_t level = 0;
+  const auto share_of = [&](std::uint32_t id) {
+    const LinkShare& link = shares_[id];
+    if (link.available < level * link.unfixed + links_[id].active) return level;
+    return link.available / link.unfixed;
+  };
   share_heap_.clear();
   for (const std::uint32_t id : component_links_) {
-    const LinkState& link = links_[id];
-    if (link.unfixed > 0) share_heap_.push_back({link.available / link.unfixed, id});
+    if (shares_[id].unfixed > 0) share_heap_.push_back({share_of(id), id});
   }
   std::make_heap(share_heap_.begin(), share_heap_.end(), later);
   std::size_t next_solo = 0;
   while (!share_heap_.empty()) {
     const Share top = share_heap_.front();
-    LinkState& link = links_[top.link];
-    const std::uint64_t share = link.unfixed > 0 ? link.available / link.unfixed : kUnlimited;
+    const LinkShare& link = shares_[top.link];
+    const std::uint64_t share = link.unfixed > 0 ? share_of(top.link) : kUnlimited;
     if (link.unfixed == 0 || share > top.share) {  // Out of date: shares only grow.
       std::pop_heap(share_heap_.begin(), share_heap_.end(), later);
       share_heap_.pop_back();
@@ -407,7 +418,8 @@ void FlowNetwork::FillComponent(SimTime now) {
       Fix(flow, kNoHop, flows_[flow].solo_rate, now);
       continue;
     }
-    for (std::uint32_t h = link.first; h != kNone; h = hops_[h].next) {
+    level = share;
+    for (std::uint32_t h = links_[top.link].first; h != kNone; h = hops_[h].next) {
       const std::uint32_t flow = hops_[h].flow;
       if (flows_[flow].fixed) continue;
       Fix(flow, static_cast<std::uint16_t>(h - flows_[flow].hops_begin),
@@ -425,9 +437,7 @@ void FlowNetwork::Fix(std::uint32_t flow_index, std::uint16_t bound_hop, std::ui
   flow.fixed = true;
   const std::uint32_t end = flow.hops_begin + flow.hop_count;
   for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
-    LinkState& link = links_[hops_[i].link];
-    link.used += rate;
-    link.used -= flow.rate;
+    LinkShare& link = shares_[hops_[i].link];
     if (link.epoch != epoch_) continue;
     link.available = link.available > rate ? link.available - rate : 0;
     --link.unfixed;
@@ -440,9 +450,7 @@ void FlowNetwork::Fix(std::uint32_t flow_index, std::uint16_t bound_hop, std::ui
   if (rate == flow.rate) return;
   Settle(flow, now);
   flow.rate = rate;
-  ++flow.generation;
-  if (flow.generation == kDeliveredMark) flow.generation = 0;
-  Append(now + TimeFor(flow.remaining, rate), {0, flow_index, flow.generation});
+  ScheduleInjection(flow_index, now + TimeFor(flow.remaining, rate));
 }
 
 void FlowNetwork::FlushCounters(Flow& flow) const {
@@ -460,7 +468,7 @@ void FlowNetwork::FlushCounters(Flow& flow) const {
 }
 
 std::span<const LinkUse> FlowNetwork::link_use() const {
-  for (Flow& flow : flows_) FlushCounters(flow);
+  for (std::size_t i = 0; i < flows_.size(); ++i) FlushCounters(flows_[i]);
   for (LinkId id = 0; id < use_.size(); ++id) {
     if (use_[id].wire.count() > 0) {
       use_[id].busy = SerializationTime(use_[id].wire, cluster_.topology().links[id].rate);
@@ -471,7 +479,8 @@ std::span<const LinkUse> FlowNetwork::link_use() const {
 
 std::string FlowNetwork::DescribeStall() const {
   std::string text;
-  for (const Flow& flow : flows_) {
+  for (std::size_t f = 0; f < flows_.size(); ++f) {
+    const Flow& flow = flows_[f];
     if (!flow.active || !queue_.empty()) continue;
     text += "flow of " + std::to_string(flow.size) + " bytes over";
     for (std::uint32_t i = 0; i < flow.hop_count; ++i) {
@@ -486,7 +495,7 @@ std::string FlowNetwork::DescribeStall() const {
 
 void FlowNetwork::Reset() {
   WT_CHECK(open_messages_ == 0) << open_messages_ << " messages are under way";
-  for (Flow& flow : flows_) flow.counted = 0;
+  for (std::size_t i = 0; i < flows_.size(); ++i) flows_[i].counted = 0;
   std::fill(use_.begin(), use_.end(), LinkUse{});
   effort_ = {};
   queue_.Reset();

@@ -2,12 +2,14 @@
 // Messages as fluid flows: max-min fair sharing of the links, no packets.
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "interconnect/network.h"
 #include "interconnect/wire_format.h"
+#include "sim/paged_vector.h"
 
 namespace windtunnel {
 
@@ -22,8 +24,8 @@ namespace windtunnel {
 /// other over shared links computed anew, once per instant.
 ///
 /// Groups: one flow over the union of the links (each once: switches on the way replicate or
-/// combine). A reduction's data set out when the request has crossed to the farthest member; the
-/// request itself takes no room on the wire.
+/// combine). A reduction adds the time of the switch's reduction unit; the request that fetches the
+/// operands takes neither time nor room on the wire, as at packet level.
 ///
 /// Not modelled: queues inside the network, frames of different flows held up by each other,
 /// credits and pauses, loss, marks. `deepest_queue`, `pauses`, `marks`, `drops` stay zero.
@@ -73,28 +75,29 @@ class FlowNetwork final : public Network {
     std::uint32_t next;
   };
   struct LinkState {
-    std::uint64_t capacity;    // Payload bits per second in full frames.
-    std::uint64_t used = 0;    // Sum of the rates of active flows.
-    std::uint64_t wanted = 0;  // Sum of their solo rates; up to `capacity` the link limits nobody.
+    std::uint64_t capacity = 0;   // Payload bits per second in full frames.
+    std::uint64_t wanted = 0;     // Sum of the solo rates of active flows; up to `capacity` the
+                                  // link limits nobody.
     std::uint32_t first = kNone;  // Hop of the most recent active flow.
     std::uint32_t active = 0;
     std::uint32_t bound = 0;  // Flows below their solo rate because of this link.
     bool dirty = false;
-    std::uint32_t epoch = 0;  // The rest is scratch of ShareAnew.
-    std::uint32_t unfixed = 0;
-    std::uint64_t available = 0;
   };
-  // One route or group and the message at its head.
-  struct Flow {
+  // Scratch of ShareAnew.
+  struct LinkShare {
+    std::uint64_t available = 0;
+    std::uint32_t unfixed = 0;
+    std::uint32_t epoch = 0;
+  };
+  // One route or group and the message at its head. The first cache line serves the idle path.
+  struct alignas(64) Flow {
     std::uint32_t hops_begin = 0;
     std::uint16_t hop_count = 0;
-    std::uint16_t slowest_hop = 0;  // Index of the hop that limits a flow alone.
-    std::uint32_t timing_class = 0;
-    std::uint32_t generation = 0;  // Entries in batches with another generation are stale.
     bool active = false;
     bool has_work = false;  // `remaining` is set; else the message runs at solo rate since `since`.
-    std::uint16_t bound_hop = kNoHop;   // The hop that keeps it below its solo rate.
+    std::uint32_t generation = 0;       // Injections in batches with another generation are stale.
     std::uint32_t queue_first = kNone;  // Messages behind the head.
+    std::uint32_t timing_class = 0;
     std::uint32_t queue_last = kNone;
     std::uint64_t rate = 0;
     std::uint64_t solo_rate = 0;
@@ -102,11 +105,12 @@ class FlowNetwork final : public Network {
     std::uint64_t size = 0;
     Picoseconds latency;
     SimTime since;                   // When `remaining` was true.
-    Wide remaining = 0;              // Bit-picoseconds per second: payload bits x 10^12.
     std::uint64_t counted_size = 0;  // Run of equal messages not yet in the links' counters.
     std::uint64_t counted = 0;
     std::uint32_t epoch = 0;
+    std::uint16_t bound_hop = kNoHop;  // The hop that keeps it below its solo rate.
     bool fixed = false;
+    Wide remaining = 0;  // Payload bits x 10^12: bits per second times picoseconds.
   };
   struct Queued {
     std::uint64_t size;
@@ -120,15 +124,20 @@ class FlowNetwork final : public Network {
     std::uint64_t last_size = UINT64_MAX;  // The answer to the last question: sizes repeat.
     Picoseconds last_time;
   };
-  struct Entry {
-    std::uint64_t token;  // Delivered: the caller's.
+  struct Injection {
     std::uint32_t flow;
-    std::uint32_t generation;  // kDeliveredMark: a delivery, never stale.
+    std::uint32_t generation;
   };
-  static constexpr std::uint32_t kDeliveredMark = UINT32_MAX;
+  // What happens at one instant, in the order it was found out: first last bytes that leave, then
+  // messages that are there.
   struct Batch {
     SimTime at;
-    std::vector<Entry> entries;
+    std::vector<Injection> injections;
+    std::vector<std::uint64_t> deliveries;  // Tokens.
+  };
+  struct Slot {
+    SimTime at;
+    std::uint32_t batch = kNone;
   };
   class BatchHandler final : public EventHandler {
    public:
@@ -156,7 +165,9 @@ class FlowNetwork final : public Network {
   void Deactivate(std::uint32_t flow_index);
   void MarkDirty(std::uint32_t link);
   void Finish(std::uint32_t flow_index, SimTime now);
-  void Append(SimTime at, const Entry& entry);
+  void ScheduleInjection(std::uint32_t flow_index, SimTime at);
+  Batch& BatchAt(SimTime at, Slot& recent);
+  std::uint32_t FindBatch(SimTime at);
   void RunBatch(SimTime now, std::uint32_t batch);
   void ShareAnew(SimTime now);
   void CollectComponent();
@@ -169,22 +180,21 @@ class FlowNetwork final : public Network {
   EventQueue queue_;
   BatchHandler batch_handler_{*this};
   ShareHandler share_handler_{*this};
-  std::vector<LinkState> links_;  // Topology links, then private links of capped routes.
+  std::vector<LinkState> links_;
+  std::vector<LinkShare> shares_;
   std::vector<WireFormat> formats_;
-  mutable std::vector<Flow> flows_;
+  mutable PagedVector<Flow> flows_;  // Their runs are counted when somebody asks.
   std::vector<Hop> hops_;
   std::vector<TimingClass> classes_;
   std::vector<std::uint32_t> group_flows_;
   std::vector<Queued> queued_;
   std::uint32_t queued_free_ = kNone;
-  std::vector<Batch> batches_;
+  std::deque<Batch> batches_;  // Addresses stay while handlers add more.
   std::vector<std::uint32_t> batches_free_;
-  struct Slot {
-    SimTime at;
-    std::uint32_t batch = kNone;
-  };
   static constexpr std::size_t kSlots = 256;
-  std::vector<Slot> slots_;
+  std::vector<Slot> slots_;  // Pending batches by a hash of their time; losers stay scheduled.
+  Slot recent_injection_;
+  Slot recent_delivery_;
   std::vector<std::uint32_t> dirty_;
   bool share_scheduled_ = false;
   std::uint32_t epoch_ = 0;
@@ -195,7 +205,6 @@ class FlowNetwork final : public Network {
     std::uint32_t link;
   };
   std::vector<Share> share_heap_;
-  std::vector<Entry> running_;
   mutable std::vector<LinkUse> use_;
   std::uint64_t open_messages_ = 0;
   Effort effort_;

@@ -1,0 +1,271 @@
+#include "interconnect/flow_network.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <utility>
+
+#include "sim/random.h"
+
+namespace windtunnel {
+namespace {
+
+// `count` endpoints around one switch; frames cost nothing, so that times are plain arithmetic.
+Topology Star(std::uint32_t count, BitsPerSecond rate, Picoseconds half_latency) {
+  Topology topology;
+  topology.name = "star";
+  for (std::uint32_t i = 0; i < count; ++i) {
+    topology.devices.push_back({.name = "gpu" + std::to_string(i),
+                                .kind = DeviceKind::kGpu,
+                                .node = i,
+                                .attributes = {{"protocol", "ideal"}}});
+  }
+  topology.node_count = count;
+  topology.devices.push_back({.name = "switch", .kind = DeviceKind::kNetworkSwitch});
+  for (std::uint32_t i = 0; i < count; ++i) {
+    for (const auto& [from, to] : {std::pair{i, count}, std::pair{count, i}}) {
+      topology.links.push_back({.from = from,
+                                .to = to,
+                                .kind = LinkKind::kNetwork,
+                                .rate = rate,
+                                .latency = half_latency});
+    }
+  }
+  return topology;
+}
+LinkId Up(std::uint32_t endpoint) { return 2 * endpoint; }
+LinkId Down(std::uint32_t endpoint) { return 2 * endpoint + 1; }
+
+class Recorder final : public NetworkClient {
+ public:
+  void OnInjected(SimTime now, std::uint64_t token) override {
+    EXPECT_TRUE(injected.emplace(token, now.since_start()).second) << "injected twice: " << token;
+    if (on_injected) on_injected(token);
+  }
+  void OnDelivered(SimTime now, std::uint64_t token) override {
+    EXPECT_TRUE(injected.contains(token));
+    EXPECT_TRUE(delivered.emplace(token, now.since_start()).second) << "delivered twice: " << token;
+    order.push_back(token);
+    if (on_delivered) on_delivered(token);
+  }
+  std::map<std::uint64_t, Picoseconds> injected;
+  std::map<std::uint64_t, Picoseconds> delivered;
+  std::vector<std::uint64_t> order;
+  std::function<void(std::uint64_t)> on_injected;
+  std::function<void(std::uint64_t)> on_delivered;
+};
+
+class FlowNetworkTest : public testing::Test {
+ protected:
+  void Build(Topology topology) {
+    cluster = std::make_unique<Cluster>(std::move(topology));
+    network = std::make_unique<FlowNetwork>(*cluster);
+    network->set_client(&client);
+  }
+  RouteId StarRoute(std::uint32_t from, std::uint32_t to) {
+    return network->AddRoute({Up(from), Down(to)});
+  }
+  std::unique_ptr<Cluster> cluster;
+  std::unique_ptr<FlowNetwork> network;
+  Recorder client;
+};
+
+constexpr BitsPerSecond kRate = GigabytesPerSecond(25);
+const Bytes kMessage = MiB(1);
+
+TEST_F(FlowNetworkTest, OneMessageTakesItsBytesOverTheRateAndTheLatencies) {
+  Build(Star(4, kRate, Nanoseconds(500)));
+  network->Send(StarRoute(0, 1), kMessage, 7);
+  network->RunToIdle();
+  EXPECT_EQ(client.injected.at(7), SerializationTime(kMessage, kRate));
+  EXPECT_EQ(client.delivered.at(7), SerializationTime(kMessage, kRate) + Nanoseconds(1000));
+  EXPECT_EQ(network->open_messages(), 0u);
+}
+
+TEST_F(FlowNetworkTest, MessagesOnDisjointPathsDoNotSeeEachOther) {
+  Build(Star(4, kRate, Nanoseconds(0)));
+  network->Send(StarRoute(0, 1), kMessage, 0);
+  network->Send(StarRoute(1, 2), kMessage, 1);
+  network->RunToIdle();
+  EXPECT_EQ(client.delivered.at(0), SerializationTime(kMessage, kRate));
+  EXPECT_EQ(client.delivered.at(1), SerializationTime(kMessage, kRate));
+  EXPECT_EQ(network->effort().share_rounds, 0u);
+}
+
+TEST_F(FlowNetworkTest, IncastSharesTheLastLinkEqually) {
+  for (const std::uint32_t senders : {10u, 96u, 255u}) {
+    client = Recorder();
+    Build(Star(senders + 1, BitsPerSecond(25'000'000'000), Nanoseconds(100)));
+    for (std::uint32_t s = 0; s < senders; ++s) {
+      network->Send(StarRoute(s, senders), kMessage, s);
+    }
+    network->RunToIdle();
+    const double all = senders * static_cast<double>(kMessage.count()) * 8 / 25e9 * 1e12;
+    for (std::uint32_t s = 0; s < senders; ++s) {
+      EXPECT_NEAR(static_cast<double>(client.delivered.at(s).count()), all + 200'000, 1e-6 * all);
+    }
+    EXPECT_EQ(network->link_use()[Down(senders)].payload, kMessage * senders);
+    EXPECT_LE(network->link_use()[Down(senders)].busy, client.delivered.at(0));
+  }
+}
+
+TEST_F(FlowNetworkTest, AFlowThatEndsLeavesItsShareToTheOthers) {
+  Build(Star(3, kRate, Nanoseconds(0)));
+  network->Send(StarRoute(0, 2), kMessage, 0);
+  network->Send(StarRoute(1, 2), kMessage * 3, 1);
+  network->RunToIdle();
+  // Both at half rate until the first has moved 1 MiB, then 2 MiB at full rate.
+  const auto unit = static_cast<double>(SerializationTime(kMessage, kRate).count());
+  EXPECT_NEAR(static_cast<double>(client.delivered.at(0).count()), 2 * unit, 3);
+  EXPECT_NEAR(static_cast<double>(client.delivered.at(1).count()), 4 * unit, 3);
+}
+
+TEST_F(FlowNetworkTest, AFlowHeldUpElsewhereLeavesRoomToItsNeighbour) {
+  // 0 -> 3 and 1 -> 3 share the way down to 3; 0 -> 2 shares the way up of 0.
+  Topology topology = Star(4, kRate, Nanoseconds(0));
+  topology.links[Down(3)].rate = GigabytesPerSecond(10);
+  Build(std::move(topology));
+  network->Send(StarRoute(0, 3), kMessage * 5, 0);
+  network->Send(StarRoute(1, 3), kMessage * 5, 1);
+  network->Send(StarRoute(0, 2), kMessage * 20, 2);
+  network->RunToIdle();
+  // 5 GB/s each into 3; the third flow has the 20 GB/s that are left of 25.
+  const auto unit = static_cast<double>(SerializationTime(kMessage, GigabytesPerSecond(1)).count());
+  EXPECT_NEAR(static_cast<double>(client.delivered.at(0).count()), unit, 10);
+  EXPECT_NEAR(static_cast<double>(client.delivered.at(1).count()), unit, 10);
+  EXPECT_NEAR(static_cast<double>(client.delivered.at(2).count()), unit, 10);
+}
+
+TEST_F(FlowNetworkTest, ACapLimitsItsRouteAndLeavesTheRest) {
+  Build(Star(3, kRate, Nanoseconds(0)));
+  const RouteId capped = network->AddRoute({Up(0), Down(2)}, GigabytesPerSecond(5));
+  network->Send(capped, kMessage * 5, 0);
+  network->Send(StarRoute(1, 2), kMessage * 20, 1);
+  network->RunToIdle();
+  const auto unit = static_cast<double>(SerializationTime(kMessage, GigabytesPerSecond(1)).count());
+  EXPECT_NEAR(static_cast<double>(client.delivered.at(0).count()), unit, 10);
+  EXPECT_NEAR(static_cast<double>(client.delivered.at(1).count()), unit, 10);
+}
+
+TEST_F(FlowNetworkTest, MessagesOfOneRouteArriveInOrder) {
+  Build(Star(2, kRate, Nanoseconds(300)));
+  const RouteId route = StarRoute(0, 1);
+  for (std::uint64_t i = 0; i < 20; ++i) network->Send(route, Bytes((20 - i) * 1000), i);
+  network->RunToIdle();
+  for (std::uint64_t i = 0; i < 20; ++i) EXPECT_EQ(client.order[i], i);
+  EXPECT_EQ(client.injected.at(19), SerializationTime(Bytes(210'000), kRate));
+}
+
+TEST_F(FlowNetworkTest, AMessageSentOnInjectionFollowsWithoutAGap) {
+  Build(Star(3, kRate, Nanoseconds(300)));
+  const RouteId route = StarRoute(0, 2);
+  client.on_injected = [&](std::uint64_t token) {
+    if (token < 9) network->Send(route, kMessage, token + 1);
+  };
+  network->Send(route, kMessage, 0);
+  network->Send(StarRoute(1, 2), kMessage * 10, 100);
+  network->RunToIdle();
+  EXPECT_NEAR(static_cast<double>(client.injected.at(9).count()),
+              static_cast<double>(SerializationTime(kMessage * 20, kRate).count()), 20);
+  EXPECT_LE(network->effort().share_rounds, 3u);
+}
+
+TEST_F(FlowNetworkTest, HeadersTakeTheirPartOfTheWire) {
+  Topology topology = Star(2, GigabitsPerSecond(400), Nanoseconds(0));
+  for (Device& device : topology.devices) device.attributes["protocol"] = "roce";
+  Build(std::move(topology));
+  network->Send(StarRoute(0, 1), Bytes(4096 * 100), 0);
+  network->Send(StarRoute(1, 0), Bytes(1), 1);
+  network->RunToIdle();
+  EXPECT_EQ(client.injected.at(0), SerializationTime(Bytes(4178 * 100), GigabitsPerSecond(400)));
+  EXPECT_EQ(client.injected.at(1), SerializationTime(Bytes(83), GigabitsPerSecond(400)));
+  EXPECT_EQ(network->link_use()[Up(0)].wire, Bytes(417'800));
+  EXPECT_EQ(network->link_use()[Up(0)].payload, Bytes(409'600));
+  EXPECT_EQ(network->link_use()[Up(0)].packets, 100u);
+}
+
+TEST_F(FlowNetworkTest, AnEmptyMessageTakesTheLatency) {
+  Build(Star(2, kRate, Nanoseconds(500)));
+  network->Send(StarRoute(0, 1), Bytes(0), 0);
+  network->RunToIdle();
+  EXPECT_EQ(client.delivered.at(0), Nanoseconds(1000));
+}
+
+TEST_F(FlowNetworkTest, AMessageToTheSameDeviceTakesNoTime) {
+  Build(Star(2, kRate, Nanoseconds(500)));
+  network->Send(network->AddRoute({}), kMessage, 0);
+  network->RunToIdle();
+  EXPECT_EQ(client.delivered.at(0), Picoseconds(0));
+}
+
+TEST_F(FlowNetworkTest, AMulticastCrossesTheOwnersLinkOnceAndReachesAll) {
+  Build(Star(4, kRate, Nanoseconds(250)));
+  const std::vector<DeviceId> members = {0, 1, 2, 3};
+  const GroupId group = network->AddGroup(GroupKind::kMulticast, 4, 0, members);
+  network->SendGroup(group, kMessage, 0);
+  network->RunToIdle();
+  EXPECT_EQ(client.delivered.at(0), SerializationTime(kMessage, kRate) + Nanoseconds(500));
+  EXPECT_EQ(network->link_use()[Up(0)].payload, kMessage);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(network->link_use()[Down(i)].payload, kMessage);
+  }
+  EXPECT_EQ(network->link_use()[Up(1)].payload, Bytes(0));
+}
+
+TEST_F(FlowNetworkTest, AReductionTakesAllOperandsAndOneResult) {
+  Build(Star(4, kRate, Nanoseconds(250)));
+  const std::vector<DeviceId> members = {0, 1, 2, 3};
+  const GroupId group = network->AddGroup(GroupKind::kReduce, 4, 0, members);
+  network->SendGroup(group, kMessage, 0);
+  network->RunToIdle();
+  EXPECT_EQ(client.delivered.at(0), SerializationTime(kMessage, kRate) + Nanoseconds(600));
+  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(network->link_use()[Up(i)].payload, kMessage);
+  EXPECT_EQ(network->link_use()[Down(0)].payload, kMessage);
+  EXPECT_EQ(network->link_use()[Down(1)].payload, Bytes(0));
+}
+
+// Random messages: nothing is lost, no link is used above its rate, two runs agree to the bit.
+TEST_F(FlowNetworkTest, RandomTrafficKeepsTheLawsAndRepeats) {
+  std::vector<std::map<std::uint64_t, Picoseconds>> runs;
+  for (int run = 0; run < 2; ++run) {
+    client = Recorder();
+    Build(Star(12, kRate, Nanoseconds(700)));
+    RandomStream random(11, "flow_network_test");
+    std::vector<RouteId> routes;
+    for (std::uint32_t a = 0; a < 12; ++a) {
+      for (std::uint32_t b = 0; b < 12; ++b) {
+        if (a != b) routes.push_back(StarRoute(a, b));
+      }
+    }
+    std::uint64_t sent = 0;
+    std::uint64_t bytes = 0;
+    const auto send = [&] {
+      const std::uint64_t size = random.Below(1 << 20);
+      bytes += size;
+      network->Send(routes[random.Below(routes.size())], Bytes(size), sent++);
+    };
+    client.on_delivered = [&](std::uint64_t) {
+      if (sent < 4000) send();
+    };
+    for (int i = 0; i < 200; ++i) send();
+    network->RunToIdle();
+    EXPECT_EQ(client.delivered.size(), 4000u);
+    Picoseconds end;
+    for (const auto& [token, time] : client.delivered) end = std::max(end, time);
+    std::uint64_t counted = 0;
+    for (std::uint32_t i = 0; i < 12; ++i) {
+      counted += network->link_use()[Up(i)].payload.count();
+      EXPECT_LE(network->link_use()[Up(i)].busy, end);
+      EXPECT_LE(network->link_use()[Down(i)].busy, end);
+    }
+    EXPECT_EQ(counted, bytes);
+    runs.push_back(client.delivered);
+    network->Reset();
+    EXPECT_EQ(network->link_use()[0].payload, Bytes(0));
+  }
+  EXPECT_EQ(runs[0], runs[1]);
+}
+
+}  // namespace
+}  // namespace windtunnel

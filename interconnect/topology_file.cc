@@ -7,6 +7,7 @@
 
 #include "interconnect/catalogue.h"
 #include "interconnect/fabric.h"
+#include "interconnect/foreign/foreign_topology.h"
 #include "interconnect/topology_builder.h"
 #include "proto/text_io.h"
 #include "proto/topology.pb.h"
@@ -241,7 +242,11 @@ TopologyFormat TopologyFormatOf(const fs::path& path, std::string_view text) {
 Topology ReadTopologyText(std::string_view text, TopologyFormat format, std::string_view file_name,
                           const TopologyReadOptions& options) {
   const Catalogue& catalogue = Catalogue::Shipped();
-  Topology topology = FileReader(catalogue, options).ReadText(text, format, fs::path(file_name));
+  const bool may_be_foreign = format == TopologyFormat::kYaml || format == TopologyFormat::kNcclXml;
+  const auto foreign = may_be_foreign ? DetectForeignFormat(text) : std::nullopt;
+  Topology topology =
+      foreign ? ReadForeignTopology(text, *foreign, file_name)
+              : FileReader(catalogue, options).ReadText(text, format, fs::path(file_name));
   if (options.nodes > 1) {
     const InputFault where{.file = std::string(file_name), .field = "nodes"};
     topology = MultiplyHosts(topology, options.nodes, where);

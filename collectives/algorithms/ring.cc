@@ -184,6 +184,25 @@ std::string RingAlgorithm::WhyNot(const CollectiveRequest& request,
   return IsTrivial(request) ? std::string() : WhyNoRing(request, layout);
 }
 
+namespace {
+
+// Do all positions of a ring run the same program, with neighbours and chunks moved on? All-reduce:
+// when the last, short loop cuts equal chunks too.
+bool PositionsAreAlike(const CollectiveRequest& request,
+                       const std::vector<std::shared_ptr<const RingChannel>>& channels) {
+  if (request.function == Function::kAllGather || request.function == Function::kReduceScatter) {
+    return true;
+  }
+  if (request.function != Function::kAllReduce) return false;
+  return std::all_of(channels.begin(), channels.end(), [&](const auto& channel) {
+    if (channel->count == 0) return true;
+    const std::uint64_t rest = channel->count % (request.rank_count * channel->chunk);
+    return rest % (request.rank_count * channel->granule) == 0;
+  });
+}
+
+}  // namespace
+
 Plan RingAlgorithm::MakePlan(const CollectiveRequest& request, const ChannelLayout& layout) const {
   if (IsTrivial(request)) return TrivialPlan(request, name(), layout);
   Plan plan = EmptyPlan(request, name(), layout);
@@ -208,6 +227,7 @@ Plan RingAlgorithm::MakePlan(const CollectiveRequest& request, const ChannelLayo
                              .program = MakeProgram(channels[c], positions[c][rank])});
     }
   }
+  if (PositionsAreAlike(request, channels)) plan.symmetry = "ring positions";
   return plan;
 }
 

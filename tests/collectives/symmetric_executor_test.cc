@@ -1,0 +1,168 @@
+#include "collectives/symmetric_executor.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "collectives/algorithm.h"
+#include "interconnect/foreign/foreign_topology.h"
+
+namespace windtunnel {
+namespace {
+
+// Rank r on GPU r of a cluster, endpoints that cost what the test says, routes by the graph.
+class PlainSetting final : public ExecutionSetting {
+ public:
+  PlainSetting(const Cluster& cluster, Network& network) : cluster_(cluster), network_(network) {}
+  Route RouteOf(Rank from, Rank to) const {
+    return *cluster_.FindRoute(cluster_.gpus()[from], cluster_.gpus()[to]);
+  }
+  ConnectionPath PathOf(const Block& sender, const Peer& to) override {
+    ConnectionPath path{.route = network_.AddRoute(RouteOf(sender.rank, to.rank)),
+                        .reaction = reaction,
+                        .credit_return = Nanoseconds(200),
+                        .slots = 8};
+    if (sender.rank == odd_rank) path.reaction = reaction * 2;
+    return path;
+  }
+  GroupPath GroupOf(GroupKind, Rank, std::span<const Peer>, std::uint32_t) override { return {}; }
+  const BlockTimes& TimesOf(Rank, const Block&) override { return times; }
+  SimTime StartOf(Rank) override { return SimTime(Nanoseconds(500)); }
+  Picoseconds EndOf(Rank) override { return Nanoseconds(300); }
+
+  BlockTimes times{.slice_overhead = Nanoseconds(40), .reduce_rate = GigabytesPerSecond(300)};
+  Picoseconds reaction = Nanoseconds(70);
+  Rank odd_rank = UINT32_MAX;
+
+ private:
+  const Cluster& cluster_;
+  Network& network_;
+};
+
+Cluster Analytical(const std::string& kind, const std::string& count) {
+  const std::string dimensions = kind.find(',') == std::string::npos ? "1" : "2";
+  const std::string rate = dimensions == "1" ? "50" : "50, 30";
+  const std::string latency = dimensions == "1" ? "500" : "500, 700";
+  return Cluster(ReadForeignTopology("topology: [ " + kind + " ]\nnpus_count: [ " + count +
+                                         " ]\nbandwidth: [ " + rate + " ]\nlatency: [ " + latency +
+                                         " ]\n",
+                                     ForeignFormat::kAstraSim, "test"));
+}
+
+Plan RingPlan(std::uint32_t ranks, std::uint64_t count, std::uint32_t slices = 1) {
+  CollectiveRequest request{.function = Function::kAllReduce, .rank_count = ranks, .count = count};
+  const ChannelLayout layout = PlainLayout(request, 1, (count * 4 + ranks - 1) / ranks, slices);
+  return FindAlgorithm("ring").MakePlan(request, layout);
+}
+
+// Every rank sends a message of its own size of step `k` to the rank `offsets[k]` away, and waits
+// for what comes from the other side.
+Plan ShiftPlan(std::uint32_t ranks, const std::vector<std::uint32_t>& offsets, bool exchange) {
+  Plan plan;
+  plan.request = {.function = Function::kAllToAll, .rank_count = ranks, .count = 1};
+  plan.algorithm = "shifts";
+  for (Rank r = 0; r < ranks; ++r) {
+    auto program = std::make_shared<ListProgram>();
+    for (std::uint32_t k = 0; k < offsets.size(); ++k) {
+      const Rank to = exchange ? r ^ offsets[k] : (r + offsets[k]) % ranks;
+      const Rank from = exchange ? r ^ offsets[k] : (r + ranks - offsets[k]) % ranks;
+      const Peer out{to, 0};
+      const Peer in{from, 0};
+      program->Append({.count = 100'000, .send_to = {&out, 1}, .has_source = true, .step = k});
+      program->Append(
+          {.count = 100'000, .receive_from = {&in, 1}, .has_destination = true, .step = k});
+    }
+    plan.blocks.push_back({.rank = r, .role = "shift", .program = program});
+  }
+  return plan;
+}
+
+// Both ways of running must agree to the picosecond, on times and on links.
+void ExpectExact(const Plan& plan, const Cluster& cluster, const std::string& symmetry) {
+  FlowNetwork full_network(cluster);
+  PlainSetting full_setting(cluster, full_network);
+  const ExecutionResult full = RunTimed(plan, full_network, full_setting);
+  FlowNetwork unused(cluster);
+  PlainSetting setting(cluster, unused);
+  std::string why;
+  const auto folded = RunSymmetric(
+      plan, cluster, setting,
+      [&](const Block& from, const Peer& to) { return setting.RouteOf(from.rank, to.rank); }, &why);
+  ASSERT_TRUE(folded.has_value()) << why;
+  EXPECT_EQ(folded->symmetry, symmetry);
+  EXPECT_EQ(folded->result.time, full.time);
+  EXPECT_EQ(folded->result.rank_end, full.rank_end);
+  EXPECT_EQ(folded->result.messages, full.messages);
+  EXPECT_LT(folded->result.events, full.events);
+  for (std::size_t b = 0; b < plan.blocks.size(); ++b) {
+    EXPECT_EQ(folded->result.accounts[b].wait_data, full.accounts[b].wait_data);
+    EXPECT_EQ(folded->result.accounts[b].wait_link, full.accounts[b].wait_link);
+  }
+  const auto use = full_network.link_use();
+  for (LinkId link = 0; link < use.size(); ++link) {
+    EXPECT_EQ(folded->link_use[link].payload, use[link].payload) << link;
+    EXPECT_EQ(folded->link_use[link].busy, use[link].busy) << link;
+  }
+}
+
+TEST(SymmetricExecutorTest, ARingOnASwitchIsARotation) {
+  ExpectExact(RingPlan(8, 8 * 4096), Analytical("Switch", "8"),
+              "rotations of 8 ranks: 1 of 8 simulated");
+  ExpectExact(RingPlan(12, 12 * 4096, 4), Analytical("Switch", "12"),
+              "rotations of 12 ranks: 1 of 12 simulated");
+}
+
+TEST(SymmetricExecutorTest, ARingOnARingIsARotation) {
+  ExpectExact(RingPlan(9, 9 * 4096), Analytical("Ring", "9"),
+              "rotations of 9 ranks: 1 of 9 simulated");
+}
+
+TEST(SymmetricExecutorTest, SharedLinksAreFoldedWithTheirFlows) {
+  // Three steps along the ring: each link carries three flows at a time.
+  ExpectExact(ShiftPlan(10, {3, 1, 2}, false), Analytical("Ring", "10"),
+              "rotations of 10 ranks: 1 of 10 simulated");
+}
+
+TEST(SymmetricExecutorTest, ExchangesOnASwitchAreBits) {
+  ExpectExact(ShiftPlan(16, {8, 4, 2, 1}, true), Analytical("Switch", "16"),
+              "exchanges over 4 bits of the rank: 1 of 16 simulated");
+}
+
+TEST(SymmetricExecutorTest, ALongRingVouchesForItself) {
+  // 1024 x 1024 x 2 ops: too many to compare one by one.
+  EXPECT_NE(RingPlan(1024, 1024 * 1024).symmetry, "");
+  EXPECT_EQ(RingPlan(1024, 1024 * 1024 + 4).symmetry, "");
+  ExpectExact(RingPlan(1500, 1500 * 64), Analytical("Switch", "1500"),
+              "rotations of 1500 ranks: 1 of 1500 simulated");
+}
+
+std::string WhyNot(const Plan& plan, const Cluster& cluster, Rank odd_rank = UINT32_MAX) {
+  FlowNetwork network(cluster);
+  PlainSetting setting(cluster, network);
+  setting.odd_rank = odd_rank;
+  std::string why;
+  EXPECT_FALSE(
+      RunSymmetric(
+          plan, cluster, setting,
+          [&](const Block& from, const Peer& to) { return setting.RouteOf(from.rank, to.rank); },
+          &why)
+          .has_value());
+  return why;
+}
+
+TEST(SymmetricExecutorTest, WhatIsNotAlikeIsNotFolded) {
+  // Chunks of unequal size.
+  EXPECT_NE(WhyNot(RingPlan(8, 8 * 4096 + 4), Analytical("Switch", "8")), "");
+  // One rank reacts later.
+  EXPECT_NE(WhyNot(RingPlan(8, 8 * 4096), Analytical("Switch", "8"), 3), "");
+  // One slower link.
+  Topology topology = Analytical("Switch", "8").topology();
+  topology.links[6].rate = GigabytesPerSecond(20);
+  EXPECT_EQ(WhyNot(RingPlan(8, 8 * 4096), Cluster(topology)),
+            "the links of different ranks differ");
+  // A rotation of all ranks changes a two-sided network.
+  EXPECT_NE(WhyNot(RingPlan(8, 8 * 4096), Analytical("Ring, Switch", "4, 2")), "");
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,34 @@
+#pragma once
+// What the commands share in reading their flags.
+
+#include <CLI/CLI.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/error.h"
+
+namespace windtunnel {
+
+/// Parses and turns CLI11's errors into ConfigError with the nearest known flag. `--help` is
+/// handled before commands run.
+void ParseFlags(CLI::App& app, std::string_view command, const std::vector<std::string>& arguments);
+
+/// Position of `text` in `names` as an enum value. @throws ConfigError with all names and the
+/// nearest.
+template <class Enum, std::size_t N>
+Enum ParseName(std::string_view flag, std::string_view text, const std::string_view (&names)[N]) {
+  std::vector<std::string> known;
+  for (std::size_t i = 0; i < N; ++i) {
+    if (names[i] == text) return static_cast<Enum>(i);
+    known.emplace_back(names[i]);
+  }
+  throw ConfigError({.field = std::string(flag),
+                     .value = std::string(text),
+                     .problem = "unknown name",
+                     .expected = "one of " + JoinNames(known),
+                     .nearest = NearestName(text, known)});
+}
+
+}  // namespace windtunnel

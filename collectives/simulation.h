@@ -1,0 +1,100 @@
+#pragma once
+// A job on a simulated cluster: topology, ranks, NCCL's decisions, one network. Runs calls and says
+// why they take as long as they do.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectives/functional.h"
+#include "collectives/plan.h"
+#include "collectives/timed_executor.h"
+#include "interconnect/cluster.h"
+#include "interconnect/nccl/environment.h"
+#include "interconnect/nccl/nccl_version.h"
+#include "interconnect/network.h"
+
+namespace windtunnel {
+
+enum class Fidelity : std::uint8_t { kPacket, kFlow, kAnalytic };
+std::string_view Name(Fidelity fidelity);
+
+struct SimulationOptions {
+  Fidelity fidelity = Fidelity::kPacket;
+  std::vector<std::uint32_t> gpus;  ///< GPU numbers of the cluster, rank 0 first; empty = all.
+  std::string algorithm;            ///< "ring", "tree", ...; empty = what NCCL chooses.
+  std::string protocol;             ///< "LL", "LL128", "Simple"; empty = what NCCL chooses.
+  std::uint32_t channels = 0;       ///< 0 = what NCCL uses.
+  std::uint32_t gpus_per_thread =
+      1;                         ///< GPUs that one host thread launches in turn (nccl-tests -g).
+  bool ideal_endpoints = false;  ///< Launch, blocks and software cost nothing: only links count.
+  std::uint64_t seed = 1;
+  nccl::NcclVersion version = nccl::kDefaultNcclVersion;
+  nccl::Environment environment;
+};
+
+/// A share of a call's time.
+struct TimeShare {
+  std::string cause;  ///< "launch", "hop latency", "block work", "link", ...
+  Picoseconds time;
+};
+
+struct LinkReport {
+  LinkId link = 0;
+  std::string name;  ///< "node0/gpu0 -> node0/nvswitch0"
+  LinkUse use;
+  double utilisation = 0;  ///< Wire time over the time of the call, 0 to 1.
+};
+
+struct CallOutcome {
+  Picoseconds time;       ///< One call, in steady state of back-to-back calls.
+  std::string algorithm;  ///< As NCCL prints it.
+  Protocol protocol = Protocol::kSimple;
+  std::uint32_t channels = 0;  ///< Used by this call.
+  Bytes chunk;
+  std::uint64_t messages = 0;
+  std::uint64_t events = 0;
+  /// Where the time of the last rank went; adds up to `time` up to rounding.
+  std::vector<TimeShare> shares;
+  std::string bound;  ///< What limits: "link node0/gpu0 -> node0/nvswitch0", "hop latency",
+                      ///< "launch", "reduction rate", ...
+  Picoseconds ideal;  ///< Lower bound over links: max of payload bytes / raw rate.
+  std::vector<LinkReport> links;  ///< Those that carried bytes, busiest first.
+  std::string symmetry;           ///< Not empty when equal ranks were simulated once.
+  std::string notice;             ///< "ring taken: NVLS does not apply to int8 sums"
+};
+
+class Simulation {
+ public:
+  /// @throws ConfigError: unknown ranks, two ranks on one GPU, disconnected parts (components
+  /// listed), unknown algorithm...
+  Simulation(Cluster cluster, SimulationOptions options);
+  ~Simulation();
+
+  std::uint32_t rank_count() const;
+  const Cluster& cluster() const;
+  /// GPU of each rank.
+  const std::vector<DeviceId>& gpus() const;
+  /// Lines worth telling once: NCCL version and tables used, completed defaults, variables not
+  /// modelled.
+  const std::vector<std::string>& notes() const;
+
+  /// The plan that a call would run.
+  Plan PlanOf(const CollectiveRequest& request) const;
+  /// Simulates one call. `on_span` sees every slice of every block (packet and flow level).
+  CallOutcome Run(const CollectiveRequest& request,
+                  const std::function<void(const Plan&, const TimedSpan&)>& on_span = {});
+  /// Theoretical busbw of the plateau: the tightest of the link bounds for this function, GB/s,
+  /// with the link's name.
+  std::pair<double, std::string> BusBandwidthBound(const CollectiveRequest& request);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace windtunnel

@@ -1,0 +1,111 @@
+#include "collectives/endpoint_times.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace windtunnel {
+namespace {
+
+constexpr std::uint64_t kLlBytesPerThread = 8;  // Data bytes of one thread and round.
+constexpr double kFullBlock = 512.0;            // Threads of a block with all warps.
+
+bool EightBit(DataType type) { return type == DataType::kInt8 || type == DataType::kUint8; }
+
+// Whole block against a thinned one: more warps to synchronise.
+double Fullness(const EndpointQuery& query) {
+  const double share = std::min(1.0, query.threads / kFullBlock);
+  return share * share;
+}
+
+}  // namespace
+
+BlockTimes RingBlockTimes(const EndpointQuery& query, const timing::GpuConstants& gpu,
+                          const timing::SharedConstants& shared) {
+  BlockTimes times;
+  const bool eight_bit = EightBit(query.type);
+  switch (query.protocol) {
+    case Protocol::kLl: {
+      times.round_bytes = Bytes(std::max<std::uint64_t>(1, query.threads * kLlBytesPerThread));
+      times.round_time = FromMicroseconds(gpu.ll_round_us);
+      times.round_reduce_factor =
+          shared.ll_adding_round * (eight_bit ? shared.ll_eight_bit_round : 1.0);
+      const double full = Fullness(query);
+      times.first_round_copy = FromMicroseconds(full * gpu.full_block_copying_us);
+      times.first_round_reduce = FromMicroseconds(
+          full * (shared.full_block_adding_us + (eight_bit ? shared.full_block_eight_bit_us : 0)));
+      break;
+    }
+    case Protocol::kLl128:
+      times.copy_rate = FromGigabytesPerSecond(gpu.ll128_block_gbps);
+      times.reduce_rate = times.copy_rate;
+      break;
+    case Protocol::kSimple:
+      times.slice_overhead = FromMicroseconds(gpu.slice_overhead_us);
+      times.empty_slice_overhead = FromMicroseconds(gpu.slice_overhead_us * shared.empty_slice);
+      times.copy_rate = FromGigabytesPerSecond(gpu.block_gbps);
+      times.reduce_rate = FromGigabytesPerSecond(
+          gpu.block_gbps * (eight_bit ? shared.eight_bit_adding_rate : shared.adding_rate));
+      break;
+  }
+  return times;
+}
+
+Picoseconds NodeHopReaction(const EndpointQuery& query, const timing::GpuConstants& gpu) {
+  switch (query.protocol) {
+    case Protocol::kLl:
+      return FromMicroseconds(gpu.ll_hop_us);
+    case Protocol::kLl128:
+      return FromMicroseconds(gpu.ll128_hop_us);
+    case Protocol::kSimple:
+      return Picoseconds(0);  // Paid per slice, as `slice_overhead`.
+  }
+  return Picoseconds(0);
+}
+
+Picoseconds NetworkHopReaction(const EndpointQuery& query, const timing::FabricConstants& fabric,
+                               Bytes wire_message, std::uint32_t nodes) {
+  double us = 0;
+  switch (query.protocol) {
+    case Protocol::kLl:
+      us = fabric.ll_hop_us;
+      break;
+    case Protocol::kLl128:
+      us = fabric.ll128_hop_us;
+      break;
+    case Protocol::kSimple:
+      us = fabric.simple_hop_us;
+      break;
+  }
+  if (nodes > 2) us += fabric.hop_growth_us * (std::log2(nodes) - 1);
+  if (fabric.handshake_bytes > 0 &&
+      static_cast<double>(wire_message.count()) >= fabric.handshake_bytes)
+    us += fabric.handshake_us;
+  return FromMicroseconds(us);
+}
+
+Picoseconds DeviceLaunch(const EndpointQuery& query, const timing::GpuConstants& gpu) {
+  if (query.several_nodes) return FromMicroseconds(gpu.network_launch_us);
+  double us = gpu.launch_us;
+  const double channels = query.channels;
+  if (query.algorithm == AlgorithmId::kNvls) return FromMicroseconds(us);
+  us += query.protocol == Protocol::kLl ? gpu.more_blocks_us * Fullness(query) * (1 - 1 / channels)
+                                        : gpu.more_blocks_us;
+  return FromMicroseconds(us);
+}
+
+Picoseconds HostLaunch(const EndpointQuery& query, std::uint32_t gpus,
+                       const timing::GpuConstants& gpu, const timing::SharedConstants& shared) {
+  if (gpus <= 1) return Picoseconds(0);
+  return FromMicroseconds(gpus * (gpu.host_launch_us + shared.host_channel_us * query.channels));
+}
+
+double UsableLinkShare(const EndpointQuery& query, const timing::GpuConstants& gpu) {
+  if (gpu.link_raw_gbps <= 0) return 1;
+  double usable = gpu.link_gbps;
+  if (query.function == Function::kAllToAll || query.function == Function::kAllToAllV)
+    usable = gpu.p2p_link_gbps;
+  if (usable <= 0) return 1;
+  return std::min(1.0, usable / gpu.link_raw_gbps);
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,39 @@
+#pragma once
+// From the constants of a GPU class and a fabric class to what one block, one hop and one launch
+// cost.
+
+#include "collectives/timing/constants.h"
+#include "collectives/types.h"
+#include "devices/gpu/block_times.h"
+
+namespace windtunnel {
+
+/// What decides the endpoint's cost of a call.
+struct EndpointQuery {
+  Function function = Function::kAllReduce;
+  DataType type = DataType::kFloat;
+  Protocol protocol = Protocol::kSimple;
+  AlgorithmId algorithm = AlgorithmId::kRing;
+  std::uint32_t threads = 512;
+  std::uint32_t channels = 1;
+  bool several_nodes = false;
+};
+
+/// Costs of the blocks of a ring or tree. Source of the form: docs/timing-model.md.
+BlockTimes RingBlockTimes(const EndpointQuery& query, const timing::GpuConstants& gpu,
+                          const timing::SharedConstants& shared);
+/// Arrival at the receiver's memory to the receiving block going on, inside a node; the flight of
+/// the links is part of it and must be taken off.
+Picoseconds NodeHopReaction(const EndpointQuery& query, const timing::GpuConstants& gpu);
+/// The same between nodes: proxies, doorbell, completion, flush; again with the flight included.
+Picoseconds NetworkHopReaction(const EndpointQuery& query, const timing::FabricConstants& fabric,
+                               Bytes wire_message, std::uint32_t nodes);
+/// Kernel start to first store, and the end of the kernel.
+Picoseconds DeviceLaunch(const EndpointQuery& query, const timing::GpuConstants& gpu);
+/// One thread launching on `gpus` GPUs in turn: when the last of them starts, per call.
+Picoseconds HostLaunch(const EndpointQuery& query, std::uint32_t gpus,
+                       const timing::GpuConstants& gpu, const timing::SharedConstants& shared);
+/// Share of the raw NVLink rate that transfers of this call can use (1 when no limit is known).
+double UsableLinkShare(const EndpointQuery& query, const timing::GpuConstants& gpu);
+
+}  // namespace windtunnel

@@ -1,0 +1,107 @@
+#include "collectives/paths_of_job.h"
+
+#include <algorithm>
+#include <set>
+
+#include "sim/check.h"
+#include "sim/error.h"
+
+namespace windtunnel {
+
+JobPaths::JobPaths(const Cluster& cluster, std::vector<DeviceId> gpus, Options options)
+    : cluster_(cluster), gpus_(std::move(gpus)), options_(std::move(options)) {
+  std::set<std::uint32_t> distinct;
+  for (const DeviceId gpu : gpus_) {
+    const std::uint32_t node = cluster_.topology().devices[gpu].node;
+    nodes_.push_back(node);
+    distinct.insert(node);
+  }
+  node_count_ = static_cast<std::uint32_t>(distinct.size());
+  nics_.resize(gpus_.size());
+  if (node_count_ > 1 || !options_.shared_memory) {
+    for (std::size_t r = 0; r < gpus_.size(); ++r) nics_[r] = cluster_.NearestNics(gpus_[r]);
+  }
+}
+
+const JobPaths::Path& JobPaths::Between(Rank from, Rank to, std::uint32_t channel) {
+  WT_CHECK(from < gpus_.size()) << "rank " << from;
+  WT_CHECK(to < gpus_.size()) << "rank " << to;
+  // Inside a node all channels share one way; between nodes the NIC depends on the channel.
+  const bool channel_matters = nodes_[from] != nodes_[to] || !options_.shared_memory;
+  const Key key{from, to, channel_matters ? channel : 0};
+  const auto found = cache_.find(key);
+  if (found != cache_.end()) return found->second;
+  return cache_.emplace(key, Find(from, to, channel)).first->second;
+}
+
+JobPaths::Path JobPaths::Find(Rank from, Rank to, std::uint32_t channel) const {
+  if (gpus_[from] == gpus_[to]) return {Transport::kLocal, {}};
+  const bool same_node = nodes_[from] == nodes_[to];
+  if (options_.peer_to_peer && cluster_.PeerToPeerPossible(gpus_[from], gpus_[to])) {
+    if (auto route = cluster_.FindRoute(gpus_[from], gpus_[to]))
+      return {Transport::kPeerToPeer, std::move(*route)};
+  }
+  if (same_node && options_.shared_memory) {
+    if (auto route = cluster_.FindHostBounceRoute(gpus_[from], gpus_[to]))
+      return {Transport::kSharedMemory, std::move(*route)};
+  }
+  const auto pick = [&](Rank rank, bool sending) -> DeviceId {
+    const std::vector<DeviceId>& nics = nics_[rank];
+    if (nics.empty()) {
+      const Device& gpu = cluster_.topology().devices[gpus_[rank]];
+      throw ConfigError(
+          {.file = cluster_.topology().source,
+           .field = gpu.name,
+           .problem = "has no NIC on its node, and its peers are on other nodes or not reachable",
+           .expected = "a NIC per node that joins a job over several nodes"});
+    }
+    if (!options_.nic_of) return nics[channel % nics.size()];
+    const std::uint32_t wanted = options_.nic_of(rank, channel, sending);
+    for (const DeviceId nic : nics) {
+      if (cluster_.topology().devices[nic].index == wanted) return nic;
+    }
+    return nics[wanted % nics.size()];
+  };
+  const DeviceId out = pick(from, true);
+  const DeviceId in = pick(to, false);
+  Route route = NetworkLeg(from, out, true);
+  const auto middle = cluster_.FindRoute(out, in);
+  if (!middle) {
+    const auto& devices = cluster_.topology().devices;
+    throw ConfigError(
+        {.file = cluster_.topology().source,
+         .field = devices[gpus_[from]].name + " to " + devices[gpus_[to]].name,
+         .problem = "there is no way between " + devices[out].name + " and " + devices[in].name,
+         .expected = "NICs joined by a network (a `fabric` in the topology file)"});
+  }
+  route.insert(route.end(), middle->begin(), middle->end());
+  const Route last = NetworkLeg(to, in, false);
+  route.insert(route.end(), last.begin(), last.end());
+  return {Transport::kNetwork, std::move(route)};
+}
+
+// GPU to NIC or back: direct with GPUDirect, else through the host memory of the GPU's CPU.
+Route JobPaths::NetworkLeg(Rank rank, DeviceId nic, bool sending) const {
+  const DeviceId gpu = gpus_[rank];
+  const DeviceId from = sending ? gpu : nic;
+  const DeviceId to = sending ? nic : gpu;
+  if (!options_.gpu_direct) {
+    if (const auto cpu = cluster_.HomeCpu(gpu)) {
+      const auto first = cluster_.FindRoute(from, *cpu);
+      const auto second = cluster_.FindRoute(*cpu, to);
+      if (first && second) {
+        Route route = *first;
+        route.insert(route.end(), second->begin(), second->end());
+        return route;
+      }
+    }
+  }
+  if (auto route = cluster_.FindRoute(from, to)) return std::move(*route);
+  const auto& devices = cluster_.topology().devices;
+  throw ConfigError({.file = cluster_.topology().source,
+                     .field = devices[from].name + " to " + devices[to].name,
+                     .problem = "there is no way between the two",
+                     .expected = "a connected node"});
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,65 @@
+#pragma once
+// How the data of one rank reaches another on the cluster: transport, NICs, route.
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "collectives/types.h"
+#include "interconnect/cluster.h"
+
+namespace windtunnel {
+
+/// Immutable after construction but for its route cache; one thread.
+class JobPaths {
+ public:
+  struct Options {
+    bool peer_to_peer = true;   ///< NCCL_P2P_DISABLE=1 turns it off.
+    bool shared_memory = true;  ///< NCCL_SHM_DISABLE=1 turns it off: local pairs without
+                                ///< peer-to-peer use the network.
+    bool gpu_direct = true;     ///< NICs reach GPU memory; else data bounce through the host.
+    /// NIC (number on the node) that `rank` uses on `channel`; empty = nearest NICs in turn.
+    std::function<std::uint32_t(Rank rank, std::uint32_t channel, bool sending)> nic_of;
+  };
+  struct Path {
+    Transport transport = Transport::kLocal;
+    Route route;
+  };
+  JobPaths(const Cluster& cluster, std::vector<DeviceId> gpus, Options options);
+
+  std::uint32_t rank_count() const { return static_cast<std::uint32_t>(gpus_.size()); }
+  DeviceId gpu(Rank rank) const { return gpus_[rank]; }
+  std::uint32_t node(Rank rank) const { return nodes_[rank]; }
+  std::uint32_t node_count() const { return node_count_; }
+  /// @throws ConfigError when there is no way, naming both GPUs.
+  const Path& Between(Rank from, Rank to, std::uint32_t channel);
+  /// NICs that ranks of this node use.
+  const std::vector<DeviceId>& NicsOf(Rank rank) const { return nics_[rank]; }
+
+ private:
+  Path Find(Rank from, Rank to, std::uint32_t channel) const;
+  Route NetworkLeg(Rank rank, DeviceId nic, bool sending) const;
+
+  const Cluster& cluster_;
+  std::vector<DeviceId> gpus_;
+  std::vector<std::uint32_t> nodes_;
+  std::uint32_t node_count_ = 1;
+  std::vector<std::vector<DeviceId>> nics_;  // Per rank, nearest first.
+  Options options_;
+  struct Key {
+    Rank from;
+    Rank to;
+    std::uint32_t lane;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const {
+      return (std::size_t{key.from} * 0x9e3779b97f4a7c15ULL) ^
+             (std::size_t{key.to} * 0xbf58476d1ce4e5b9ULL) ^ key.lane;
+    }
+  };
+  std::unordered_map<Key, Path, KeyHash> cache_;
+};
+
+}  // namespace windtunnel

@@ -142,7 +142,7 @@ std::string ToJson(const CollectiveReport& report) {
   out["fidelity"] = Name(report.options.simulation.fidelity);
   out["topology"] = {{"name", report.topology_name}, {"source", report.topology_source}};
   out["collective"] = Name(report.options.function);
-  out["ranks"] = report.device_lines.size();
+  out["ranks"] = report.rank_count;
   out["notes"] = report.notes;
   out["bound"] = {{"busbw_gbps", report.bound_busbw}, {"link", report.bound_link}};
   auto& rows = out["rows"] = nlohmann::ordered_json::array();

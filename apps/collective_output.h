@@ -31,6 +31,7 @@ struct CollectiveReport {
   std::string topology_name;
   std::string topology_source;
   std::uint64_t input_digest = 0;
+  std::uint32_t rank_count = 0;
   std::vector<std::string> device_lines;  ///< "Rank  0 ...".
   std::vector<std::string> notes;
   std::vector<CollectiveRow> rows;

@@ -23,6 +23,7 @@ struct Command {
 };
 
 // Each in a file of its own, NAME_command.cc.
+extern const Command kCollectiveCommand;
 extern const Command kMeasureCommand;
 extern const Command kValidateCommand;
 

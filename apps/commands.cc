@@ -10,6 +10,7 @@ namespace windtunnel {
 
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
+      kCollectiveCommand,
       kValidateCommand,
       kMeasureCommand,
   };

@@ -23,18 +23,36 @@ JobPaths::JobPaths(const Cluster& cluster, std::vector<DeviceId> gpus, Options o
   }
 }
 
-const JobPaths::Path& JobPaths::Between(Rank from, Rank to, std::uint32_t channel) {
+const JobPaths::Path& JobPaths::Between(Rank from, Rank to, NicPair nics) {
   WT_CHECK(from < gpus_.size()) << "rank " << from;
   WT_CHECK(to < gpus_.size()) << "rank " << to;
-  // Inside a node all channels share one way; between nodes the NIC depends on the channel.
-  const bool channel_matters = nodes_[from] != nodes_[to] || !options_.shared_memory;
-  const Key key{from, to, channel_matters ? channel : 0};
+  const Key key{from, to, nics.out, nics.in};
   const auto found = cache_.find(key);
   if (found != cache_.end()) return found->second;
-  return cache_.emplace(key, Find(from, to, channel)).first->second;
+  return cache_.emplace(key, Find(from, to, nics)).first->second;
 }
 
-JobPaths::Path JobPaths::Find(Rank from, Rank to, std::uint32_t channel) const {
+bool JobPaths::UsesNetwork(Rank from, Rank to) {
+  return Between(from, to, {}).transport == Transport::kNetwork;
+}
+
+std::uint32_t JobPaths::NicInTurn(Rank rank, std::uint32_t turn) const {
+  const std::vector<DeviceId>& nics = nics_[rank];
+  if (nics.empty()) return kNearest;
+  // Only NICs as near as the nearest: same rate and hops from the GPU.
+  const auto first = cluster_.FindRoute(gpus_[rank], nics.front());
+  std::size_t equal = 1;
+  while (first && equal < nics.size()) {
+    const auto other = cluster_.FindRoute(gpus_[rank], nics[equal]);
+    if (!other || other->size() != first->size() ||
+        cluster_.Bottleneck(*other) != cluster_.Bottleneck(*first))
+      break;
+    ++equal;
+  }
+  return cluster_.topology().devices[nics[turn % equal]].index;
+}
+
+JobPaths::Path JobPaths::Find(Rank from, Rank to, NicPair chosen) const {
   if (gpus_[from] == gpus_[to]) return {Transport::kLocal, {}};
   const bool same_node = nodes_[from] == nodes_[to];
   if (options_.peer_to_peer && cluster_.PeerToPeerPossible(gpus_[from], gpus_[to])) {
@@ -45,7 +63,7 @@ JobPaths::Path JobPaths::Find(Rank from, Rank to, std::uint32_t channel) const {
     if (auto route = cluster_.FindHostBounceRoute(gpus_[from], gpus_[to]))
       return {Transport::kSharedMemory, std::move(*route)};
   }
-  const auto pick = [&](Rank rank, bool sending) -> DeviceId {
+  const auto pick = [&](Rank rank, std::uint32_t wanted) -> DeviceId {
     const std::vector<DeviceId>& nics = nics_[rank];
     if (nics.empty()) {
       const Device& gpu = cluster_.topology().devices[gpus_[rank]];
@@ -55,15 +73,14 @@ JobPaths::Path JobPaths::Find(Rank from, Rank to, std::uint32_t channel) const {
            .problem = "has no NIC on its node, and its peers are on other nodes or not reachable",
            .expected = "a NIC per node that joins a job over several nodes"});
     }
-    if (!options_.nic_of) return nics[channel % nics.size()];
-    const std::uint32_t wanted = options_.nic_of(rank, channel, sending);
+    if (wanted == kNearest) return nics.front();
     for (const DeviceId nic : nics) {
       if (cluster_.topology().devices[nic].index == wanted) return nic;
     }
     return nics[wanted % nics.size()];
   };
-  const DeviceId out = pick(from, true);
-  const DeviceId in = pick(to, false);
+  const DeviceId out = pick(from, chosen.out);
+  const DeviceId in = pick(to, chosen.in);
   Route route = NetworkLeg(from, out, true);
   const auto middle = cluster_.FindRoute(out, in);
   if (!middle) {

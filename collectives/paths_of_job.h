@@ -2,7 +2,6 @@
 // How the data of one rank reaches another on the cluster: transport, NICs, route.
 
 #include <cstdint>
-#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -19,8 +18,6 @@ class JobPaths {
     bool shared_memory = true;  ///< NCCL_SHM_DISABLE=1 turns it off: local pairs without
                                 ///< peer-to-peer use the network.
     bool gpu_direct = true;     ///< NICs reach GPU memory; else data bounce through the host.
-    /// NIC (number on the node) that `rank` uses on `channel`; empty = nearest NICs in turn.
-    std::function<std::uint32_t(Rank rank, std::uint32_t channel, bool sending)> nic_of;
   };
   struct Path {
     Transport transport = Transport::kLocal;
@@ -32,13 +29,23 @@ class JobPaths {
   DeviceId gpu(Rank rank) const { return gpus_[rank]; }
   std::uint32_t node(Rank rank) const { return nodes_[rank]; }
   std::uint32_t node_count() const { return node_count_; }
+  /// NICs (numbers on their nodes) at both ends; kNearest = the nearest NIC of that GPU.
+  static constexpr std::uint32_t kNearest = UINT32_MAX;
+  struct NicPair {
+    std::uint32_t out = kNearest;
+    std::uint32_t in = kNearest;
+  };
   /// @throws ConfigError when there is no way, naming both GPUs.
-  const Path& Between(Rank from, Rank to, std::uint32_t channel);
+  const Path& Between(Rank from, Rank to, NicPair nics);
+  /// The data of the two go over the network.
+  bool UsesNetwork(Rank from, Rank to);
+  /// Number of the NIC that comes up for `turn` when a rank uses its equally near NICs in turn.
+  std::uint32_t NicInTurn(Rank rank, std::uint32_t turn) const;
   /// NICs that ranks of this node use.
   const std::vector<DeviceId>& NicsOf(Rank rank) const { return nics_[rank]; }
 
  private:
-  Path Find(Rank from, Rank to, std::uint32_t channel) const;
+  Path Find(Rank from, Rank to, NicPair nics) const;
   Route NetworkLeg(Rank rank, DeviceId nic, bool sending) const;
 
   const Cluster& cluster_;
@@ -50,13 +57,14 @@ class JobPaths {
   struct Key {
     Rank from;
     Rank to;
-    std::uint32_t lane;
+    std::uint32_t out;
+    std::uint32_t in;
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {
     std::size_t operator()(const Key& key) const {
       return (std::size_t{key.from} * 0x9e3779b97f4a7c15ULL) ^
-             (std::size_t{key.to} * 0xbf58476d1ce4e5b9ULL) ^ key.lane;
+             (std::size_t{key.to} * 0xbf58476d1ce4e5b9ULL) ^ (std::size_t{key.out} << 20) ^ key.in;
     }
   };
   std::unordered_map<Key, Path, KeyHash> cache_;

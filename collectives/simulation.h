@@ -88,9 +88,6 @@ class Simulation {
   /// Simulates one call. `on_span` sees every slice of every block (packet and flow level).
   CallOutcome Run(const CollectiveRequest& request,
                   const std::function<void(const Plan&, const TimedSpan&)>& on_span = {});
-  /// Theoretical busbw of the plateau: the tightest of the link bounds for this function, GB/s,
-  /// with the link's name.
-  std::pair<double, std::string> BusBandwidthBound(const CollectiveRequest& request);
 
  private:
   struct Impl;

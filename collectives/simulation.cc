@@ -1,0 +1,382 @@
+#include "collectives/simulation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "collectives/decision.h"
+#include "collectives/endpoint_times.h"
+#include "collectives/paths_of_job.h"
+#include "collectives/timing/time_model.h"
+#include "interconnect/flow_network.h"
+#include "interconnect/packet_network.h"
+#include "interconnect/wire_format.h"
+#include "sim/error.h"
+#include "sim/parse_units.h"
+
+namespace windtunnel {
+namespace {
+
+std::vector<DeviceId> ResolveRanks(const Cluster& cluster,
+                                   const std::vector<std::uint32_t>& numbers) {
+  const auto all = cluster.gpus();
+  const Topology& topology = cluster.topology();
+  if (all.empty())
+    throw ConfigError({.file = topology.source,
+                       .problem = "has no GPU that can take part",
+                       .expected = "at least one GPU"});
+  if (numbers.empty()) return {all.begin(), all.end()};
+  std::vector<DeviceId> out;
+  std::map<std::uint32_t, std::size_t> rank_of;
+  for (const std::uint32_t number : numbers) {
+    if (number >= all.size()) {
+      throw ConfigError({.file = topology.source,
+                         .field = "--ranks",
+                         .value = fmt::to_string(number),
+                         .problem = "there is no such GPU:",
+                         .expected = fmt::format("GPU numbers 0 to {}", all.size() - 1)});
+    }
+    const auto [entry, fresh] = rank_of.try_emplace(number, out.size());
+    if (!fresh) {
+      const Device& gpu = topology.devices[all[number]];
+      throw ConfigError(
+          {.file = topology.source,
+           .field = "--ranks",
+           .value = fmt::to_string(number),
+           .problem = fmt::format(
+               "ranks {} and {} are on one GPU, {} (NCCL: invalid usage):", entry->second,
+               out.size(), gpu.bus_id.empty() ? gpu.name : gpu.name + " at " + gpu.bus_id),
+           .expected = "each GPU once"});
+    }
+    out.push_back(all[number]);
+  }
+  return out;
+}
+
+void CheckConnected(const Cluster& cluster, const std::vector<DeviceId>& gpus) {
+  const std::vector<std::uint32_t> component = cluster.Components();
+  std::map<std::uint32_t, std::vector<std::string>> parts;
+  for (const DeviceId gpu : gpus)
+    parts[component[gpu]].push_back(cluster.topology().devices[gpu].name);
+  if (parts.size() <= 1) return;
+  std::string listed;
+  for (const auto& [number, names] : parts) {
+    if (!listed.empty()) listed += " | ";
+    listed += names.size() <= 4
+                  ? JoinNames(names)
+                  : fmt::format("{}, ... {} ({} GPUs)", names.front(), names.back(), names.size());
+  }
+  throw ConfigError(
+      {.file = cluster.topology().source,
+       .field = "--ranks",
+       .problem = fmt::format("the ranks lie in {} parts of the cluster that no link joins: {}",
+                              parts.size(), listed),
+       .expected = "ranks of one part, or links between the parts"});
+}
+
+/// The cluster as this kind of traffic sees it: NVLinks of a GPU carry at most the share of their
+/// raw rate that real kernels reach.
+Cluster UsableCluster(const Cluster& cluster, double nvlink_share) {
+  Topology topology = cluster.topology();
+  for (std::size_t i = 0; i < topology.links.size(); ++i) {
+    Link& link = topology.links[i];
+    if (link.kind != LinkKind::kNvlink || link.down) continue;
+    // `share` is of payload; the network takes its frame overhead off again, so it is given back
+    // here. Never above the raw rate.
+    const double payload_share = LinkWireFormat(topology, static_cast<LinkId>(i)).Efficiency();
+    const double factor = std::min(1.0, nvlink_share / payload_share);
+    link.rate =
+        BitsPerSecond(static_cast<std::uint64_t>(static_cast<double>(link.rate.count()) * factor));
+  }
+  return Cluster(std::move(topology));
+}
+
+constexpr Picoseconds kTakeOff(Picoseconds whole, Picoseconds part) {
+  return whole > part ? whole - part : Picoseconds(0);
+}
+
+}  // namespace
+
+std::string_view Name(Fidelity fidelity) {
+  constexpr std::string_view kNames[] = {"packet", "flow", "analytic"};
+  return kNames[static_cast<std::size_t>(fidelity)];
+}
+
+struct Simulation::Impl final : ExecutionSetting {
+  Cluster cluster;
+  SimulationOptions options;
+  std::vector<DeviceId> gpus;
+  std::vector<std::string> notes;
+  std::unique_ptr<JobPaths> paths;
+  std::unique_ptr<DecisionMaker> decisions;
+  std::string gpu_class;
+  std::string fabric_class;
+  struct Level {
+    Cluster usable;
+    std::unique_ptr<Network> network;
+    std::map<Route, RouteId> routes;
+    std::map<std::tuple<GroupKind, DeviceId, DeviceId, std::vector<DeviceId>>, GroupId> groups;
+  };
+  std::map<double, std::unique_ptr<Level>> levels;  // By NVLink share.
+  Level* level = nullptr;
+  // Of the call that runs.
+  EndpointQuery query;
+  BlockTimes times;
+  BlockTimes free_times;
+  Picoseconds launch;
+  Picoseconds host_launch;
+  Bytes wire_message;
+  const std::vector<std::vector<JobPaths::NicPair>>* decision_nics = nullptr;
+  std::vector<std::size_t> node_of_layout;
+
+  Impl(Cluster c, SimulationOptions o) : cluster(std::move(c)), options(std::move(o)) {
+    gpus = ResolveRanks(cluster, options.gpus);
+    CheckConnected(cluster, gpus);
+    const nccl::Environment& environment = options.environment;
+    for (const std::string& name : environment.NotModelled()) {
+      notes.push_back(fmt::format("{} is set and not modelled: it has no influence here", name));
+    }
+    paths = std::make_unique<JobPaths>(
+        cluster, gpus,
+        JobPaths::Options{.peer_to_peer = environment.GetInt("NCCL_P2P_DISABLE", 0) == 0,
+                          .shared_memory = environment.GetInt("NCCL_SHM_DISABLE", 0) == 0});
+    ChooseClasses();
+    decisions = MakeDecisions();
+  }
+
+  std::uint32_t rank_count() const { return static_cast<std::uint32_t>(gpus.size()); }
+
+  void ChooseClasses() {
+    const auto& constants = timing::TimingConstants::Shipped();
+    const Device& gpu = cluster.topology().devices[gpus.front()];
+    gpu_class = constants.ClassOfBoard(gpu.model);
+  }
+
+  std::unique_ptr<DecisionMaker> MakeDecisions() {
+    PlainDecisions::Options plain;
+    if (!options.algorithm.empty()) plain.algorithm = FindAlgorithm(options.algorithm).name();
+    plain.channels = options.channels == 0 ? 1 : options.channels;
+    return std::make_unique<PlainDecisions>(std::move(plain));
+  }
+
+  Level& LevelFor(double share) {
+    auto& entry = levels[share];
+    if (!entry) {
+      entry = std::make_unique<Level>(Level{.usable = UsableCluster(cluster, share)});
+      if (options.fidelity == Fidelity::kFlow) {
+        entry->network = std::make_unique<FlowNetwork>(entry->usable);
+      } else {
+        entry->network = std::make_unique<PacketNetwork>(entry->usable.topology());
+      }
+    }
+    return *entry;
+  }
+
+  // ExecutionSetting: what the executor asks while it runs.
+  ConnectionPath PathOf(const Block& sender, const Peer& to) override {
+    const JobPaths::Path& way =
+        paths->Between(sender.rank, to.rank, NicsFor(sender.rank, to.rank, sender.channel));
+    ConnectionPath path;
+    if (way.transport == Transport::kLocal || sender.role == "nvls scatter") {
+      path.local = true;
+      return path;
+    }
+    auto [entry, fresh] = level->routes.try_emplace(way.route, 0);
+    if (fresh) entry->second = level->network->AddRoute(way.route);
+    path.route = entry->second;
+    if (options.ideal_endpoints) return path;
+    const Picoseconds flight = cluster.Latency(way.route);
+    path.credit_return = flight;
+    switch (query.protocol) {
+      case Protocol::kLl:
+        path.wire_numerator = 2;
+        break;
+      case Protocol::kLl128:
+        path.wire_numerator = 128, path.wire_denominator = 120;
+        break;
+      case Protocol::kSimple:
+        break;
+    }
+    if (way.transport == Transport::kNetwork && !fabric_class.empty()) {
+      const auto& fabric = timing::TimingConstants::Shipped().Fabric(fabric_class);
+      path.reaction =
+          kTakeOff(NetworkHopReaction(query, fabric, wire_message, paths->node_count()), flight);
+      path.post = FromMicroseconds(fabric.message_us);
+    } else if (!gpu_class.empty()) {
+      path.reaction = kTakeOff(
+          NodeHopReaction(query, timing::TimingConstants::Shipped().Gpu(gpu_class)), flight);
+    }
+    return path;
+  }
+
+  JobPaths::NicPair NicsFor(Rank from, Rank to, std::uint32_t channel) const {
+    if (paths->node(from) == paths->node(to)) return {};
+    if (decision_nics == nullptr || channel >= decision_nics->size()) {
+      // One NIC after the other, so that channels share the work.
+      return {.out = paths->NicInTurn(from, channel), .in = paths->NicInTurn(to, channel)};
+    }
+    const auto& nodes = (*decision_nics)[channel];
+    return {.out = nodes[node_of_layout[from]].out, .in = nodes[node_of_layout[to]].in};
+  }
+
+  GroupPath GroupOf(GroupKind kind, Rank owner, std::span<const Peer> members,
+                    std::uint32_t channel) override {
+    (void)channel;
+    std::vector<DeviceId> devices;
+    for (const Peer& peer : members) devices.push_back(gpus[peer.rank]);
+    const DeviceId hub = HubOf(gpus[owner]);
+    auto [entry, fresh] = level->groups.try_emplace({kind, hub, gpus[owner], devices}, 0);
+    if (fresh) entry->second = level->network->AddGroup(kind, hub, gpus[owner], devices);
+    return {.group = entry->second};
+  }
+
+  DeviceId HubOf(DeviceId gpu) const {
+    for (const LinkId link : cluster.links_out(gpu)) {
+      const DeviceId to = cluster.topology().links[link].to;
+      if (cluster.topology().devices[to].kind == DeviceKind::kNvSwitch) return to;
+    }
+    throw ConfigError({.file = cluster.topology().source,
+                       .field = cluster.topology().devices[gpu].name,
+                       .problem = "is not behind an NVSwitch",
+                       .expected = "an NVSwitch for in-switch operations"});
+  }
+
+  const BlockTimes& TimesOf(Rank, const Block&) override {
+    return options.ideal_endpoints ? free_times : times;
+  }
+  SimTime StartOf(Rank) override { return SimTime(std::max(launch, host_launch)); }
+  Picoseconds EndOf(Rank) override { return Picoseconds(0); }
+
+  void PrepareCall(const CollectiveRequest& request, const CallDecision& decision) {
+    query = {.function = request.function,
+             .type = request.type,
+             .protocol = decision.layout.protocol,
+             .threads = decision.threads,
+             .channels = decision.channels,
+             .several_nodes = paths->node_count() > 1};
+    times = {};
+    launch = {};
+    host_launch = {};
+    wire_message = decision.chunk;
+    decision_nics = decision.nics.empty() ? nullptr : &decision.nics;
+    node_of_layout.assign(rank_count(), 0);
+    for (std::size_t node = 0; node < decision.layout.nodes.size(); ++node) {
+      for (const Rank rank : decision.layout.nodes[node]) node_of_layout[rank] = node;
+    }
+    double share = 1;
+    if (!options.ideal_endpoints && !gpu_class.empty()) {
+      const auto& constants = timing::TimingConstants::Shipped();
+      const auto& gpu = constants.Gpu(gpu_class);
+      times = RingBlockTimes(query, gpu, constants.shared());
+      launch = DeviceLaunch(query, gpu);
+      host_launch = HostLaunch(query, options.gpus_per_thread, gpu, constants.shared());
+      share = UsableLinkShare(query, gpu);
+    }
+    if (options.fidelity != Fidelity::kAnalytic) level = &LevelFor(share);
+  }
+
+  CallOutcome Run(const CollectiveRequest& request,
+                  const std::function<void(const Plan&, const TimedSpan&)>& on_span) {
+    CallDecision decision = decisions->Decide(request);
+    CallOutcome out;
+    out.algorithm = decision.algorithm;
+    out.protocol = decision.layout.protocol;
+    out.channels = decision.channels;
+    out.chunk = decision.chunk;
+    out.notice = decision.notice;
+    PrepareCall(request, decision);
+    const Plan plan = MakePlan(request, decision);
+    level->network->Reset();
+    std::function<void(const TimedSpan&)> span;
+    if (on_span) span = [&](const TimedSpan& s) { on_span(plan, s); };
+    const ExecutionResult result = RunTimed(plan, *level->network, *this, span);
+    out.time = result.time;
+    out.messages = result.messages;
+    out.events = result.events;
+    ExplainRun(plan, result, out);
+    return out;
+  }
+
+  Plan MakePlan(const CollectiveRequest& request, const CallDecision& decision) const {
+    const Algorithm& algorithm = FindAlgorithm(decision.algorithm);
+    const std::string why_not = algorithm.WhyNot(request, decision.layout);
+    if (!why_not.empty()) {
+      throw ConfigError({.field = "--algo",
+                         .value = std::string(algorithm.name()),
+                         .problem = "does not apply: " + why_not + ";",
+                         .expected = "another algorithm"});
+    }
+    return algorithm.MakePlan(request, decision.layout);
+  }
+
+  void ExplainRun(const Plan& plan, const ExecutionResult& result, CallOutcome& out) const {
+    const Topology& topology = cluster.topology();
+    const auto use = level->network->link_use();
+    Picoseconds ideal;
+    for (LinkId id = 0; id < use.size(); ++id) {
+      if (use[id].payload.count() == 0 && use[id].packets == 0) continue;
+      const Link& link = topology.links[id];
+      LinkReport report{
+          .link = id,
+          .name = topology.devices[link.from].name + " -> " + topology.devices[link.to].name,
+          .use = use[id]};
+      if (out.time.count() != 0)
+        report.utilisation =
+            static_cast<double>(use[id].busy.count()) / static_cast<double>(out.time.count());
+      ideal = std::max(ideal, SerializationTime(use[id].payload, link.rate));
+      out.links.push_back(std::move(report));
+    }
+    std::stable_sort(
+        out.links.begin(), out.links.end(),
+        [](const LinkReport& a, const LinkReport& b) { return a.utilisation > b.utilisation; });
+    out.ideal = ideal;
+    if (plan.blocks.empty()) {
+      out.bound = "nothing to do";
+      return;
+    }
+    const BlockAccount& account = result.accounts[result.last_block];
+    out.shares = {{"launch", result.start},
+                  {"slice overhead", account.overhead},
+                  {"copying and adding", account.copy},
+                  {"link", account.wait_link},
+                  {"waiting for data", account.wait_data},
+                  {"waiting for room", account.wait_credit}};
+    out.bound = BoundOf(out, account, result);
+  }
+
+  // The cause that would have to shrink for the call to become faster.
+  std::string BoundOf(const CallOutcome& out, const BlockAccount& account,
+                      const ExecutionResult& result) const {
+    constexpr double kBusy = 0.8;
+    if (!out.links.empty() && out.links.front().utilisation >= kBusy)
+      return "link " + out.links.front().name;
+    const std::pair<Picoseconds, const char*> causes[] = {
+        {result.start, host_launch > launch ? "launch by one host thread" : "launch"},
+        {account.overhead, "overhead per slice"},
+        {account.copy, "copy and reduction rate of the thread blocks"},
+        {account.wait_link + account.wait_credit, "links along the way"},
+        {account.wait_data, "hop latency"}};
+    return std::max_element(std::begin(causes), std::end(causes),
+                            [](const auto& a, const auto& b) { return a.first < b.first; })
+        ->second;
+  }
+};
+
+Simulation::Simulation(Cluster cluster, SimulationOptions options)
+    : impl_(std::make_unique<Impl>(std::move(cluster), std::move(options))) {}
+Simulation::~Simulation() = default;
+std::uint32_t Simulation::rank_count() const { return impl_->rank_count(); }
+const Cluster& Simulation::cluster() const { return impl_->cluster; }
+const std::vector<DeviceId>& Simulation::gpus() const { return impl_->gpus; }
+const std::vector<std::string>& Simulation::notes() const { return impl_->notes; }
+Plan Simulation::PlanOf(const CollectiveRequest& request) const {
+  return impl_->MakePlan(request, impl_->decisions->Decide(request));
+}
+CallOutcome Simulation::Run(const CollectiveRequest& request,
+                            const std::function<void(const Plan&, const TimedSpan&)>& on_span) {
+  return impl_->Run(request, on_span);
+}
+
+}  // namespace windtunnel

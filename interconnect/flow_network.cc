@@ -30,7 +30,8 @@ std::size_t SlotOf(SimTime at) {
 
 }  // namespace
 
-FlowNetwork::FlowNetwork(const Cluster& cluster) : cluster_(cluster), slots_(kSlots) {
+FlowNetwork::FlowNetwork(const Cluster& cluster, const Options& options)
+    : cluster_(cluster), options_(options), slots_(kSlots) {
   const Topology& topology = cluster.topology();
   const auto link_count = static_cast<LinkId>(topology.links.size());
   links_.resize(link_count);
@@ -176,7 +177,7 @@ void FlowNetwork::Activate(std::uint32_t flow_index, SimTime now) {
     link.first = i;
     ++link.active;
     link.wanted += flow.solo_rate;
-    if (link.wanted > link.capacity) {
+    if (link.wanted > link.capacity && options_.contention) {
       fits = false;
       MarkDirty(hop.link);
     }

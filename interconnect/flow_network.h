@@ -31,12 +31,18 @@ namespace windtunnel {
 /// credits and pauses, loss, marks. `deepest_queue`, `pauses`, `marks`, `drops` stay zero.
 class FlowNetwork final : public Network {
  public:
+  struct Options {
+    /// false: every message moves as if it were alone ("idle" level): with the plan's order and the
+    /// routes' first-in first-out kept, no run of any level is faster.
+    bool contention = true;
+  };
   /// `cluster` must outlive the network.
-  explicit FlowNetwork(const Cluster& cluster);
+  explicit FlowNetwork(const Cluster& cluster) : FlowNetwork(cluster, Options()) {}
+  FlowNetwork(const Cluster& cluster, const Options& options);
   FlowNetwork(const FlowNetwork&) = delete;
   FlowNetwork& operator=(const FlowNetwork&) = delete;
 
-  std::string_view name() const override { return "flow"; }
+  std::string_view name() const override { return options_.contention ? "flow" : "idle"; }
   RouteId AddRoute(const Route& route) override { return AddRoute(route, BitsPerSecond(0)); }
   /// As above, and messages of the route never move faster than `cap` payload bits per second (0 =
   /// no cap): a QP limited by its window, a channel limited by its SM.
@@ -176,6 +182,7 @@ class FlowNetwork final : public Network {
   void FlushCounters(Flow& flow) const;
 
   const Cluster& cluster_;
+  const Options options_;
   NetworkClient* client_ = nullptr;
   EventQueue queue_;
   BatchHandler batch_handler_{*this};

@@ -14,7 +14,7 @@
 namespace windtunnel {
 namespace {
 
-constexpr std::uint64_t kComparedInFull = 4'000'000;
+constexpr std::uint64_t kComparedInFull = 1'000'000;
 constexpr std::uint64_t kSampledRanks = 8;
 constexpr std::uint64_t kSampledOps = 32;
 constexpr std::uint64_t kMostConnections = 4'000'000;

@@ -24,7 +24,7 @@ using RouteOfConnection = std::function<Route(const Block& sender, const Peer& t
 /// three sides, and into sides of 2) and looks for one whose translations, by one step along each
 /// side and around, change neither the plan nor the network:
 /// - the ops of every rank are those of rank 0 with translated peers. Compared op by op up to
-///   4,000,000 ops; longer plans must vouch for themselves (`Plan::symmetry`) and are compared on
+///   1,000,000 ops; longer plans must vouch for themselves (`Plan::symmetry`) and are compared on
 ///   all ops of some ranks and some ops of all ranks;
 /// - start, end, block times and connection costs are equal;
 /// - each translation maps the links of all routes one to one onto links of equal rate, latency and

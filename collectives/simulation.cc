@@ -8,7 +8,10 @@
 
 #include "collectives/decision.h"
 #include "collectives/endpoint_times.h"
+#include "collectives/job_facts.h"
+#include "collectives/nccl_decisions.h"
 #include "collectives/paths_of_job.h"
+#include "collectives/timing/plan_facts.h"
 #include "collectives/timing/time_model.h"
 #include "interconnect/flow_network.h"
 #include "interconnect/packet_network.h"
@@ -111,6 +114,7 @@ struct Simulation::Impl final : ExecutionSetting {
   std::vector<std::string> notes;
   std::unique_ptr<JobPaths> paths;
   std::unique_ptr<DecisionMaker> decisions;
+  timing::CallFacts facts;
   std::string gpu_class;
   std::string fabric_class;
   struct Level {
@@ -149,9 +153,14 @@ struct Simulation::Impl final : ExecutionSetting {
   std::uint32_t rank_count() const { return static_cast<std::uint32_t>(gpus.size()); }
 
   void ChooseClasses() {
-    const auto& constants = timing::TimingConstants::Shipped();
-    const Device& gpu = cluster.topology().devices[gpus.front()];
-    gpu_class = constants.ClassOfBoard(gpu.model);
+    facts = FactsOfJob(cluster, *paths, options.gpus_per_thread, options.version);
+    gpu_class = facts.gpu_class;
+    fabric_class = facts.fabric_class;
+    if (gpu_class.empty() && !options.ideal_endpoints) {
+      notes.push_back(fmt::format(
+          "no timing constants for GPU model '{}': endpoints cost nothing here, only links count",
+          cluster.topology().devices[gpus.front()].model));
+    }
   }
 
   std::unique_ptr<DecisionMaker> MakeDecisions() {

@@ -258,8 +258,10 @@ class HostReader {
     const InputFault where = Where(path);
     if (a == b) Refuse(where, out_->devices[a].name, "joins a device to itself:");
     Link link{.from = a, .to = b, .kind = kind};
-    link.generation =
-        entry.generation() != 0 ? entry.generation() : CommonFigure(a, b, kind, false);
+    // A slot with a rate of its own is not taken for the generation its ends could run at.
+    const bool infer = entry.rate().empty() || kind != LinkKind::kPcie;
+    link.generation = entry.generation();
+    if (link.generation == 0 && infer) link.generation = CommonFigure(a, b, kind, false);
     if (kind == LinkKind::kC2c && link.generation == 0) link.generation = 1;
     // NUMA and network links have one catalogue entry whatever their generation.
     const bool by_generation = kind != LinkKind::kNuma && kind != LinkKind::kNetwork;

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "interconnect/catalogue.h"
 #include "interconnect/fabric.h"
 #include "interconnect/foreign/foreign_topology.h"
+#include "interconnect/nccl/xml.h"
+#include "interconnect/nccl_xml_topology.h"
 #include "interconnect/topology_builder.h"
 #include "proto/text_io.h"
 #include "proto/topology.pb.h"
@@ -72,6 +75,9 @@ class FileReader {
       case TopologyFormat::kBinaryProto:
         return ParseOwn(text, SpellingOf(format), path);
       case TopologyFormat::kNcclXml:
+        return TopologyFromNcclXml(
+            nccl::ParseXml(text, name), catalogue_,
+            {.strict = options_.strict, .complete_as = options_.complete_as});
       case TopologyFormat::kNvidiaSmi:
       case TopologyFormat::kDot:
       case TopologyFormat::kSvg:
@@ -304,6 +310,11 @@ std::string WriteTopologyText(const Topology& topology, TopologyFormat format) {
     case TopologyFormat::kTextProto:
     case TopologyFormat::kBinaryProto:
       return proto::WriteMessage(ToProto(topology), SpellingOf(format));
+    case TopologyFormat::kNcclXml: {
+      std::vector<std::uint32_t> nodes(topology.node_count);
+      std::iota(nodes.begin(), nodes.end(), 0u);
+      return nccl::WriteXml(NcclXmlFromTopology(topology, nodes, Catalogue::Shipped()));
+    }
     default:
       throw ConfigError({.file = topology.source, .problem = "cannot be written in this format"});
   }

@@ -52,6 +52,7 @@ struct SearchGraph {
   PathType type_intra = PathType::kLoc;
   PathType type_inter = PathType::kLoc;
   bool same_channels = true;
+  int hops = 0;  ///< Links crossed as NCCL counts them; counts both passes of a search.
   std::vector<Channel> channels;
 };
 

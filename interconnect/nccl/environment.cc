@@ -55,7 +55,12 @@ constexpr std::string_view kModelled[] = {"NCCL_ALGO",
                                           "NCCL_P2P_PCI_CHUNKSIZE",
                                           "NCCL_P2P_NVL_CHUNKSIZE",
                                           "NCCL_MNNVL_ENABLE",
-                                          "NCCL_NET_DISABLE_INTRA"};
+                                          "NCCL_NET_DISABLE_INTRA",
+                                          "NCCL_NET_GDR_C2C",
+                                          "NCCL_NET_GDR_READ",
+                                          "NCCL_NETDEVS_POLICY",
+                                          "NCCL_MNNVL_SCATTER_NETS_ENABLE",
+                                          "NCCL_MNNVL_RAIL_PER_HOST"};
 
 }  // namespace
 

@@ -49,6 +49,10 @@ struct NodeRef {
   std::uint32_t index = 0;
   friend constexpr auto operator<=>(const NodeRef&, const NodeRef&) = default;
 };
+constexpr NodeRef Gpu(std::uint32_t index) { return {NodeKind::kGpu, index}; }
+constexpr NodeRef Net(std::uint32_t index) { return {NodeKind::kNet, index}; }
+constexpr NodeRef Cpu(std::uint32_t index) { return {NodeKind::kCpu, index}; }
+constexpr NodeRef Nvs(std::uint32_t index) { return {NodeKind::kNvs, index}; }
 
 struct SystemLink {
   LinkKind kind = LinkKind::kLoc;

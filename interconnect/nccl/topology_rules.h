@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "interconnect/nccl/nccl_version.h"
 
 namespace windtunnel::nccl {
@@ -31,5 +33,53 @@ struct TopologyRules {
 };
 
 TopologyRules TopologyRulesOf(const NcclVersion& version);
+
+/// What changed between releases in finding paths and choosing transports. Source: NVIDIA/nccl
+/// src/graph/{paths.cc,topo.cc} and src/transport/{p2p,shm}.cc at the same tags.
+struct PathRules {
+  enum class Pxn : std::uint8_t {
+    kNone,
+    kAnyNearGpu,  ///< Through any GPU near the NIC, best one whose own NIC it is.
+    kLocalGpu     ///< Through the NIC's local GPU.
+  };
+  // Paths.
+  bool unreached_is_disconnected;    ///< A node not reached counts as DIS; before as LOC.
+  bool back_link_of_same_kind;       ///< A hop uses the link of the same kind; before the first.
+  bool local_cpu_has_to_be_reached;  ///< Before, a CPU of another host could be the local one.
+  bool prefers_nearer_type;          ///< A nearer type replaces a path whatever its rate.
+  // Peer to peer.
+  bool p2p_short_by_default;   ///< Up to PXB (SYS for one or two GPUs on AMD); before up to
+                               ///< SYS except on Intel, ARM and Zhaoxin.
+  bool net_may_replace_p2p;    ///< Two GPUs nearer to NICs than to each other use the NICs.
+  bool trimmed_peers_use_shm;  ///< A peer cut out of the system is reached by shared memory.
+  // GPU to NIC.
+  Pxn pxn;
+  bool pxn_same_host;                 ///< The relay has to be on the GPU's host.
+  bool pxn_for_rate;                  ///< PXN also for a higher rate, not only to avoid the CPU.
+  bool pxn_saves_from_above_pxn;      ///< "Avoids the CPU" means a path above PXN; before a path
+                                      ///< above the relay's limit.
+  bool pxn_over_c2c;                  ///< Default of NCCL_PXN_C2C.
+  bool knows_p2c;                     ///< C2C then PCI to the NIC is P2C; before PHB.
+  bool p2c_for_nearest_only;          ///< Only for the NICs nearest the GPU.
+  bool gdr_over_c2c;                  ///< Default of NCCL_NET_GDR_C2C.
+  bool gdr_c2c_as_level;              ///< It raises the limit to P2C; before it made P2C count as
+                                      ///< C2C.
+  bool gdr_read_needs_nvlink_always;  ///< Not only before Ampere.
+  bool no_gdr_diverts_all;            ///< Without GPUDirect also paths from PHB on go through the
+                                      ///< GPU's CPU.
+  // Local NICs.
+  bool nets_by_distance;   ///< Local NIC = nearest ones shared out by device number and
+                           ///< channel; before by device number alone.
+  bool local_gpu_is_near;  ///< The local GPU of a NIC is one of the nearest.
+  bool net_policy;         ///< NCCL_NETDEVS_POLICY.
+  // System.
+  bool keeps_nets;         ///< NICs stay in the system of a one-node job.
+  bool domain_by_type;     ///< GPUs apart are marked by a path of type NET; before by a
+                           ///< path without hops.
+  bool fabric_drops_nets;  ///< A NVLink domain over hosts loses its NICs (2.20).
+  int max_channels;        ///< MAXCHANNELS.
+};
+
+PathRules PathRulesOf(const NcclVersion& version);
 
 }  // namespace windtunnel::nccl

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <functional>
-#include <map>
+#include <set>
 
 #include "interconnect/nccl/system.h"
 #include "sim/check.h"
@@ -74,59 +73,95 @@ XmlElement FileOfHost(const XmlElement& system, std::uint32_t host,
   return out;
 }
 
-/// Cuts every `pci`, `cpu`, `nic` and `net` without a kept element below it. A kept element keeps
-/// all of its content.
-bool Trim(XmlElement& element, const std::function<bool(XmlElement&)>& keep) {
-  if (keep(element)) return true;
-  bool any = false;
-  std::erase_if(element.children, [&](XmlElement& child) {
-    if (Trim(child, keep)) {
-      any = true;
-      return false;
-    }
-    return child.name == "pci" || child.name == "cpu" || child.name == "nic" || child.name == "net";
-  });
-  return any;
+bool AnyNet(const XmlElement& element) {
+  if (element.name == "net" && element.Find("dev") != nullptr) return true;
+  return std::any_of(element.children.begin(), element.children.end(), AnyNet);
 }
 
-/// Keeps the GPUs of `seats` (all on one host) and the NICs; writes the ranks into the GPUs.
-void KeepSeats(XmlElement& system, const std::vector<RankSeat>& seats, const std::string& file) {
-  std::vector<bool> found(seats.size(), false);
-  const auto keep = [&](XmlElement& element) {
+/// Marks what one process uses, as it walks the file of one host.
+class UsedParts {
+ public:
+  UsedParts(const std::vector<RankSeat>& seats, const std::string& file)
+      : seats_(seats), file_(file), found_(seats.size(), false) {}
+
+  /// Cuts every `pci`, `cpu`, `nic` and `net` without a used GPU or NIC below it; writes the ranks
+  /// into the GPUs.
+  void Cut(XmlElement& system) {
+    // Without a NIC in the file the host's socket interface counts, below the first CPU: it takes
+    // no part, but keeps that CPU in its place.
+    keeps_first_cpu_ = !AnyNet(system);
+    Trim(system);
+    for (std::size_t i = 0; i < seats_.size(); ++i) {
+      if (found_[i]) continue;
+      throw ConfigError({.file = file_,
+                         .field = "<gpu dev>",
+                         .value = std::to_string(seats_[i].dev),
+                         .problem = "the file has no GPU with this dev for rank " +
+                                    std::to_string(seats_[i].rank) + ":",
+                         .expected = "a GPU of the file"});
+    }
+  }
+
+ private:
+  /// True when something below `element` is used. A used element keeps all of its content.
+  bool Trim(XmlElement& element) {
+    if (IsUsed(element)) return true;
+    bool any = false;
+    if (element.name == "cpu" && keeps_first_cpu_) {
+      any = true;
+      keeps_first_cpu_ = false;
+    }
+    std::erase_if(element.children, [&](XmlElement& child) {
+      if (Trim(child)) {
+        any = true;
+        return false;
+      }
+      return child.name == "pci" || child.name == "cpu" || child.name == "nic" ||
+             child.name == "net";
+    });
+    return any;
+  }
+
+  bool IsUsed(XmlElement& element) {
     if (element.Find("keep") != nullptr && *element.Find("keep") == "1") {
       element.Erase("keep");
       return true;
     }
-    if (element.name == "net") return element.Find("dev") != nullptr;
-    if (element.name != "gpu") return false;
+    if (element.name == "net") return IsUsedNet(element);
+    return element.name == "gpu" && IsUsedGpu(element);
+  }
+
+  /// A NIC is found by its name: a second element of that name is another one's leftover.
+  bool IsUsedNet(const XmlElement& element) {
+    if (element.Find("dev") == nullptr) return false;
+    const std::string* name = element.Find("name");
+    return name == nullptr || names_.insert(*name).second;
+  }
+
+  bool IsUsedGpu(XmlElement& element) {
     const int dev = IntegerOr(element, "dev", -1);
-    for (std::size_t i = 0; i < seats.size(); ++i) {
-      if (seats[i].dev != dev || found[i]) continue;
-      element.Set("rank", std::to_string(seats[i].rank));
-      found[i] = true;
+    for (std::size_t i = 0; i < seats_.size(); ++i) {
+      if (seats_[i].dev != dev || found_[i]) continue;
+      element.Set("rank", std::to_string(seats_[i].rank));
+      found_[i] = true;
       return true;
     }
     return false;
-  };
-  Trim(system, keep);
-  for (std::size_t i = 0; i < seats.size(); ++i) {
-    if (found[i]) continue;
-    throw ConfigError({.file = file,
-                       .field = "<gpu dev>",
-                       .value = std::to_string(seats[i].dev),
-                       .problem = "the file has no GPU with this dev for rank " +
-                                  std::to_string(seats[i].rank) + ":",
-                       .expected = "a GPU of the file"});
   }
-}
+
+  const std::vector<RankSeat>& seats_;
+  const std::string& file_;
+  std::vector<bool> found_;
+  std::set<std::string> names_;
+  bool keeps_first_cpu_ = false;
+};
 
 /// Adds to `into` what `from` has and `into` lacks: children with equal names and attributes are
 /// one element.
 void Fuse(XmlElement& into, XmlElement from) {
   for (XmlElement& child : from.children) {
     const auto same = std::find_if(into.children.begin(), into.children.end(), [&](const auto& e) {
-      return e.name == child.name && e.attributes == child.attributes &&
-             e.children.empty() == child.children.empty();
+      return e.name == child.name && e.attributes == child.attributes;
     });
     if (same == into.children.end()) {
       into.children.push_back(std::move(child));
@@ -169,7 +204,7 @@ XmlElement KeepUsedParts(const XmlDocument& topology, const std::vector<RankSeat
   std::optional<XmlElement> fused;
   const auto add = [&](std::uint32_t host, const std::vector<RankSeat>& own) {
     XmlElement part = FileOfHost(topology.root, host, hosts);
-    KeepSeats(part, own, topology.file);
+    UsedParts(own, topology.file).Cut(part);
     if (fused) {
       Fuse(*fused, std::move(part));
     } else {

@@ -2,6 +2,7 @@
 // equal traffic.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -61,6 +62,23 @@ int DeviceOp(const CollectiveCall& call) {
       break;
   }
   return 3;
+}
+
+// Functions and types of the symmetric kernels. Source: NVIDIA/nccl v2.29.2, src/sym_kernels.cc.
+bool SymmetricKernelExists(const CollectiveCall& call) {
+  if (call.function == Function::kAllGather) return true;
+  if (call.function != Function::kAllReduce && call.function != Function::kReduceScatter)
+    return false;
+  switch (call.type) {
+    case DataType::kFloat:
+    case DataType::kHalf:
+    case DataType::kBfloat16:
+    case DataType::kFp8E4m3:
+    case DataType::kFp8E5m2:
+      return call.op == ReduceOp::kSum;
+    default:
+      return false;
+  }
 }
 
 class CellPlanner {
@@ -126,6 +144,18 @@ class CellPlanner {
       kinds[found->second].push_back(i);
     }
     for (auto& kind : kinds) std::reverse(kind.begin(), kind.end());
+    // From 2.29 on, on one node of NVLinks, calls that a symmetric kernel could run are first set
+    // aside for it and come back behind the others, in reverse, when their buffers are not
+    // registered.
+    if (context_.constants.version >= NcclVersion{2, 29, 2} && comm_.node_count() == 1 &&
+        comm_.flags.all_nvlink && comm_.flags.all_direct_p2p) {
+      const auto symmetric = [&](const std::vector<std::size_t>& kind) {
+        return SymmetricKernelExists(calls_[kind[0]]);
+      };
+      std::stable_partition(kinds.begin(), kinds.end(), std::not_fn(symmetric));
+      for (auto& kind : kinds)
+        if (symmetric(kind)) std::reverse(kind.begin(), kind.end());
+    }
     return kinds;
   }
 
@@ -192,6 +222,7 @@ class CellPlanner {
       return (task.collnet ? 2U : 0U) + (task.nvls ? 1U : 0U);
     };
     Budget budget;
+    Batches batches;
     std::size_t fits = 0;
     for (const Task& task : queue) {
       if (!budget.Fits(static_cast<std::int64_t>(DivideUp(fits, 4)),
@@ -225,12 +256,11 @@ class CellPlanner {
         PlaceCells(task);
       }
       const int used = task.plan.channel_hi - task.plan.channel_lo + 1;
-      if (!budget.Fits(batches_ + used, static_cast<std::int64_t>(placed + 1))) break;
-      batches_ += used;
+      if (!budget.Fits(batches.count() + used, static_cast<std::int64_t>(placed + 1))) break;
+      batches.Add(task.plan, static_cast<std::int64_t>(placed));
       ++placed;
       out_.tasks.push_back({task.call, out_.launches, std::move(task.plan)});
     }
-    batches_ = 0;
     WT_CHECK(placed > 0) << "a call does not fit a launch";
     return placed;
   }
@@ -248,6 +278,39 @@ class CellPlanner {
       return batch_bytes + work_bytes <= kArguments ||
              (batch_bytes <= kArguments && work_bytes <= kBuffer);
     }
+  };
+
+  // Works of one kernel function share a batch on a channel while they are near each other.
+  class Batches {
+   public:
+    void Add(const CallPlan& plan, std::int64_t work) {
+      constexpr std::int64_t kSpan = 64;
+      constexpr std::int64_t kBytes = 1024;
+      const auto function =
+          std::make_tuple(plan.call.function, DeviceOp(plan.call),
+                          CountsBytes(plan.call.function) ? DataType::kInt8 : plan.call.type,
+                          plan.algorithm, plan.protocol);
+      for (int c = plan.channel_lo; c <= plan.channel_hi; ++c) {
+        Last& last = last_[c];
+        const bool fits = last.works > 0 && last.function == function &&
+                          (last.works + 1) * Budget::kWork <= kBytes && work - last.first < kSpan;
+        if (!fits) {
+          last = {function, work, 0};
+          ++count_;
+        }
+        ++last.works;
+      }
+    }
+    std::int64_t count() const { return count_; }
+
+   private:
+    struct Last {
+      std::tuple<Function, int, DataType, AlgorithmId, Protocol> function;
+      std::int64_t first = 0;
+      std::int64_t works = 0;
+    };
+    std::map<int, Last> last_;
+    std::int64_t count_ = 0;
   };
 
   std::uint64_t ModelBytesOf(const Task& task, std::uint64_t count) const {
@@ -357,7 +420,6 @@ class CellPlanner {
   std::uint64_t per_channel_ = 0;
   int channel_ = 0;
   std::uint64_t current_ = 0;
-  std::int64_t batches_ = 0;
 };
 
 }  // namespace

@@ -142,8 +142,8 @@ class Builder {
         out_.max_compute_capability = std::max(out_.max_compute_capability, gpu.compute_capability);
       }
       if (version_ >= NcclVersion{2, 22, 3}) {  // Before, each rank went by its own CPU.
-        if (node.cpu_arch != out_.cpu_arch) out_.cpu_arch = CpuArch::kMixed;
-        if (node.cpu_vendor != out_.cpu_vendor) out_.cpu_vendor = CpuVendor::kMixed;
+        if (node.cpu_arch != out_.cpu_arch) out_.cpu_arch.reset();
+        if (node.cpu_vendor != out_.cpu_vendor) out_.cpu_vendor.reset();
       }
     }
     out_.flags.worst_tree_pattern = static_cast<Pattern>(worst);
@@ -328,7 +328,7 @@ class Builder {
         otherwise = planning.buffer_simple_arm;
       out_.buffer[p] = env_.GetInt(kNames[p], otherwise);
     }
-    const bool nvlink = FarthestGpuPath() < PathType::kPix;
+    const bool nvlink = AllNvlink();
     out_.p2p_chunk = out_.node_count() > 1
                          ? env_.GetInt("NCCL_P2P_NET_CHUNKSIZE", planning.p2p_chunk_net)
                      : nvlink ? env_.GetInt("NCCL_P2P_NVL_CHUNKSIZE", planning.p2p_chunk_nvlink)
@@ -352,6 +352,7 @@ class Builder {
           version_ >= NcclVersion{2, 20, 3} && out_.node_count() >= 4 ? std::int64_t{65536} : start;
     }
     out_.nvls_tree_chunk = env_.GetInt("NCCL_NVLSTREE_MAX_CHUNKSIZE", tree_chunk);
+    if (!out_.flags.nvls) out_.nvls_chunk = out_.nvls_tree_chunk = 0;
   }
 
   // Blackwell over nodes, by NIC rate and ranks per node. Source: NVIDIA/nccl v2.30.7,
@@ -388,27 +389,50 @@ class Builder {
       out_.nvls_channels = std::max(limits_.min_ctas, std::min(limits_.max_ctas, channels));
   }
 
-  PathType FarthestGpuPath() const {
-    PathType farthest = PathType::kLoc;
+  // Until 2.24 one pair joined by NVLink was enough.
+  bool AllNvlink() const {
+    const bool any = version_ < NcclVersion{2, 25, 1};
+    bool all = !any;
     for (std::size_t i = 0; i < Own().gpus.size(); ++i)
-      for (std::size_t j = 0; j < Own().gpus.size(); ++j)
-        if (i != j) farthest = std::max(farthest, Own().gpu_paths[i][j].type);
-    return farthest;
+      for (std::size_t j = 0; j < Own().gpus.size(); ++j) {
+        if (i == j) continue;
+        const bool nvlink = Own().gpu_paths[i][j].type < PathType::kPix;
+        all = any ? all || nvlink : all && nvlink;
+      }
+    return all;
   }
 
   void Flags() {
     ConnectionFlags& flags = out_.flags;
-    flags.all_nvlink = FarthestGpuPath() < PathType::kPix;
+    flags.all_nvlink = AllNvlink();
     flags.one_rank_per_node = out_.max_local_ranks == 1;
     flags.pxn_disabled = env_.GetInt("NCCL_PXN_DISABLE", 0) != 0;
     std::set<std::uint32_t> hosts;
     for (const std::int32_t rank : out_.node_ranks[0])
       if (!hosts.insert(job_.ranks[static_cast<std::size_t>(rank)].host).second)
         flags.direct_mode = flags.direct_mode || job_.ranks_of_a_host_share_a_process;
-    flags.all_direct_p2p = true;
+    // A path over a third GPU is not direct. With one rank per node versions before 2.28.7 say no.
+    flags.all_direct_p2p = Own().gpus.size() > 1 || version_ >= NcclVersion{2, 28, 7};
+    const PathType farthest = FarthestPeerToPeer();
     for (std::size_t i = 0; i < Own().gpus.size(); ++i)
-      for (std::size_t j = 0; j < Own().gpus.size(); ++j)
-        if (i != j) flags.all_direct_p2p = flags.all_direct_p2p && Own().DirectPeer(i, j);
+      for (std::size_t j = 0; j < Own().gpus.size(); ++j) {
+        const PathType type = i == j ? PathType::kLoc : Own().gpu_paths[i][j].type;
+        if (type > farthest || type == PathType::kNvb) flags.all_direct_p2p = false;
+      }
+  }
+
+  // Paths up to this type are peer to peer; farther ones go through the host.
+  PathType FarthestPeerToPeer() const {
+    if (env_.GetInt("NCCL_P2P_DISABLE", 0) == 1) return PathType::kLoc;
+    if (const auto level = env_.Get("NCCL_P2P_LEVEL")) {
+      if (const auto type = PathTypeFromName(*level)) return *type;
+      constexpr PathType kNumbers[] = {PathType::kLoc, PathType::kPix, PathType::kPxb,
+                                       PathType::kPhb, PathType::kSys, PathType::kSys};
+      return kNumbers[std::clamp<std::int64_t>(env_.GetInt("NCCL_P2P_LEVEL", 0), 0, 5)];
+    }
+    const bool amd_pair = Own().cpu_arch == CpuArch::kX86 && Own().cpu_vendor == CpuVendor::kAmd &&
+                          Own().gpus.size() <= 2;
+    return amd_pair ? PathType::kSys : PathType::kPxb;
   }
 
   const Job& job_;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "collectives/nccl/channels.h"
@@ -39,8 +40,8 @@ struct Connections {
   std::array<GraphSummary, 5> graphs;  ///< By GraphId.
   int min_compute_capability = 0;
   int max_compute_capability = 0;
-  CpuArch cpu_arch = CpuArch::kUnknown;
-  CpuVendor cpu_vendor = CpuVendor::kUnknown;
+  std::optional<CpuArch> cpu_arch;      ///< Nothing when the nodes differ.
+  std::optional<CpuVendor> cpu_vendor;  ///< Nothing when the nodes differ.
 
   int channel_count = 0;              ///< Collective channels.
   int channel_count_before_nvls = 0;  ///< See ChannelSources.

@@ -69,8 +69,17 @@ struct CallPlan {
   /// channel.
   bool interleaved = false;
   std::vector<ChannelShare> shares;
-  std::vector<Candidate> candidates;  ///< All that are switched on, before type and op rules.
+  std::vector<int> scattered_channels;  ///< 2.18 to 2.21: channels of a group's call that are no
+                                        ///< range, in order of the shares.
+  std::vector<Candidate> candidates;    ///< All that are switched on, before type and op rules.
 
+  /// Channels used, in order of the shares.
+  std::vector<int> ChannelList() const {
+    if (!scattered_channels.empty()) return scattered_channels;
+    std::vector<int> out;
+    for (int c = channel_lo; c <= channel_hi; ++c) out.push_back(c);
+    return out;
+  }
   const ChannelShare& ShareOf(int channel) const {
     return interleaved ? shares[0] : shares[static_cast<std::size_t>(channel - channel_lo)];
   }

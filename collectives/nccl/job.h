@@ -9,6 +9,7 @@
 
 #include "collectives/nccl/search_graph.h"
 #include "interconnect/nccl/path_type.h"
+#include "interconnect/nccl/system.h"
 
 namespace windtunnel::nccl {
 
@@ -20,9 +21,6 @@ struct LocalTransport {
   int via = -1;                 ///< GPU (index in the node) that forwards; -1 none.
   friend bool operator==(const LocalTransport&, const LocalTransport&) = default;
 };
-
-enum class CpuArch : std::uint8_t { kUnknown, kX86, kPower, kArm, kMixed };
-enum class CpuVendor : std::uint8_t { kUnknown, kIntel, kAmd, kZhaoxin, kMixed };
 
 /// One system as NCCL sees it: a host, a part of a host whose GPUs cannot reach the others, or an
 /// NVLink domain of several hosts. Immutable; shared by all equal nodes of a job.
@@ -45,16 +43,11 @@ struct NodeDescription {
   std::vector<std::vector<Path>> gpu_paths;             ///< [from][to], by index in `gpus`.
   std::vector<std::vector<LocalTransport>> transports;  ///< [sender][receiver].
   int nvswitches = 0;                                   ///< NVS nodes of the system graph: 0 or 1.
-  PathType farthest_p2p = PathType::kPxb;               ///< Paths up to this one are peer to peer.
   bool multicast = false;  ///< The GPUs can bind NVLink multicast (NVLS possible).
   CpuArch cpu_arch = CpuArch::kX86;
   CpuVendor cpu_vendor = CpuVendor::kIntel;
   float min_net_bandwidth = 0;  ///< Slowest NIC path of a GPU, GB/s (2.30's NVLS rules).
 
-  /// Peer to peer is allowed between the two and needs no third GPU.
-  bool DirectPeer(std::size_t from, std::size_t to) const {
-    return gpu_paths[from][to].type <= farthest_p2p && transports[from][to].via < 0;
-  }
   const SearchGraph* Graph(GraphId id) const {
     for (const SearchGraph& graph : graphs)
       if (graph.id == id) return &graph;

@@ -179,8 +179,7 @@ class Tuner {
     const std::size_t row = static_cast<std::size_t>(row_);
     const std::size_t column = static_cast<std::size_t>(nodes_ <= 2 ? nodes_ - 1 : 2);
     // LL: inside a node by GPU, over nodes by CPU.
-    const bool amd = comm_.cpu_vendor == CpuVendor::kAmd ||
-                     (Since(24, 3) && comm_.cpu_vendor == CpuVendor::kMixed);
+    const bool amd = comm_.cpu_vendor == CpuVendor::kAmd || (Since(24, 3) && !comm_.cpu_vendor);
     const std::size_t ll_row = nodes_ == 1 ? row : amd ? 1 : 0;
     ll_limit_ = constants_.ll_bandwidth[ll_row][column];
     tree_limit_ = constants_.tree_bandwidth[row][column];

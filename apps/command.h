@@ -26,6 +26,7 @@ struct Command {
 extern const Command kCollectiveCommand;
 extern const Command kMeasureCommand;
 extern const Command kValidateCommand;
+extern const Command kReportCommand;
 
 /// All commands, in the order of the help.
 const std::vector<Command>& Commands();

@@ -13,6 +13,7 @@ const std::vector<Command>& Commands() {
       kCollectiveCommand,
       kValidateCommand,
       kMeasureCommand,
+      kReportCommand,
   };
   return commands;
 }

@@ -10,7 +10,7 @@
 #include "collectives/symmetric_executor.h"
 #include "interconnect/fabric.h"
 #include "interconnect/foreign/foreign_topology.h"
-#include "interconnect/link_report.h"
+#include "interconnect/link_load_report.h"
 #include "tests/support/plain_setting.h"
 
 namespace windtunnel {
@@ -219,14 +219,14 @@ TEST(LinkReportTest, TheBusiestLinkLeadsAndNothingIsBusierThanTheRun) {
   const Cluster cluster =
       Fabric(8, "leaf-spine", {{"ports_per_leaf", "4"}, {"oversubscription", "4:1"}});
   const Outcome run = Simulate(AllToAllPlan(8, 1 << 20), cluster);
-  const LinkReport report = BusiestLinks(cluster.topology(), run.use, run.result.time, 3);
+  const LinkLoadReport report = BusiestLinks(cluster.topology(), run.use, run.result.time, 3);
   ASSERT_EQ(report.rows.size(), 3u);
   EXPECT_THAT(report.rows[0].name, ::testing::HasSubstr("spine0"));
   EXPECT_GE(report.rows[0].utilisation, report.rows[1].utilisation);
   EXPECT_LE(report.rows[0].utilisation, 1.0);
   EXPECT_GT(report.rows[0].utilisation, 0.99);
   EXPECT_EQ(report.carrying, 20u);
-  const std::string text = FormatLinkReport(report);
+  const std::string text = FormatLinkLoadReport(report);
   EXPECT_THAT(text, ::testing::HasSubstr("20 of 20 links carried data"));
   EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("drops")));
 }

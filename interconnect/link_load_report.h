@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-struct LinkReport {
+struct LinkLoadReport {
   struct Row {
     LinkId link = 0;
     std::string name;  ///< "node0/nic3 -> leaf2"
@@ -26,11 +26,11 @@ struct LinkReport {
 
 /// The `most` busiest links of `use`, one entry per link of the topology.
 /// Contract: no link was busy for longer than `span` (that would be our bug).
-LinkReport BusiestLinks(const Topology& topology, std::span<const LinkUse> use, Picoseconds span,
-                        std::size_t most = 10);
+LinkLoadReport BusiestLinks(const Topology& topology, std::span<const LinkUse> use,
+                            Picoseconds span, std::size_t most = 10);
 
 /// A table: link, utilisation, payload and wire bytes, queue, and pauses, marks and drops where any
 /// link has some.
-std::string FormatLinkReport(const LinkReport& report);
+std::string FormatLinkLoadReport(const LinkLoadReport& report);
 
 }  // namespace windtunnel

@@ -1,4 +1,4 @@
-#include "interconnect/link_report.h"
+#include "interconnect/link_load_report.h"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,10 @@
 
 namespace windtunnel {
 
-LinkReport BusiestLinks(const Topology& topology, std::span<const LinkUse> use, Picoseconds span,
-                        std::size_t most) {
+LinkLoadReport BusiestLinks(const Topology& topology, std::span<const LinkUse> use,
+                            Picoseconds span, std::size_t most) {
   WT_CHECK(use.size() == topology.links.size()) << "counters of another topology";
-  LinkReport report{.span = span};
+  LinkLoadReport report{.span = span};
   std::vector<LinkId> carrying;
   double sum = 0;
   const auto utilisation = [&](LinkId id) {
@@ -47,21 +47,21 @@ LinkReport BusiestLinks(const Topology& topology, std::span<const LinkUse> use, 
   return report;
 }
 
-std::string FormatLinkReport(const LinkReport& report) {
+std::string FormatLinkLoadReport(const LinkLoadReport& report) {
   std::string text =
       fmt::format("{} of {} links carried data in {}, {:.1f} % busy on average\n", report.carrying,
                   report.links, FormatTime(report.span), 100 * report.mean_utilisation);
   if (report.rows.empty()) return text;
   std::size_t width = 4;
   bool trouble = false;
-  for (const LinkReport::Row& row : report.rows) {
+  for (const LinkLoadReport::Row& row : report.rows) {
     width = std::max(width, row.name.size());
     trouble = trouble || row.use.pauses + row.use.marks + row.use.drops > 0;
   }
   text += fmt::format("{:<{}}  {:<7}  {:>6}  {:>14}  {:>14}  {:>12}", "link", width, "kind", "busy",
                       "payload", "on the wire", "worst queue");
   text += trouble ? fmt::format("  {:>8}  {:>8}  {:>8}\n", "pauses", "marks", "drops") : "\n";
-  for (const LinkReport::Row& row : report.rows) {
+  for (const LinkLoadReport::Row& row : report.rows) {
     text += fmt::format("{:<{}}  {:<7}  {:>5.1f}%  {:>14}  {:>14}  {:>12}", row.name, width,
                         Name(row.kind), 100 * row.utilisation, FormatSize(row.use.payload),
                         FormatSize(row.use.wire), FormatSize(Bytes(row.use.deepest_queue)));

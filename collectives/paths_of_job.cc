@@ -9,7 +9,10 @@
 namespace windtunnel {
 
 JobPaths::JobPaths(const Cluster& cluster, std::vector<DeviceId> gpus, Options options)
-    : cluster_(cluster), gpus_(std::move(gpus)), options_(std::move(options)) {
+    : cluster_(cluster),
+      gpus_(std::move(gpus)),
+      options_(std::move(options)),
+      chooser_(cluster, options_.routing, options_.seed) {
   std::set<std::uint32_t> distinct;
   for (const DeviceId gpu : gpus_) {
     const std::uint32_t node = cluster_.topology().devices[gpu].node;
@@ -52,9 +55,14 @@ std::uint32_t JobPaths::NicInTurn(Rank rank, std::uint32_t turn) const {
   return cluster_.topology().devices[nics[turn % equal]].index;
 }
 
-JobPaths::Path JobPaths::Find(Rank from, Rank to, NicPair chosen) const {
+JobPaths::Path JobPaths::Find(Rank from, Rank to, NicPair chosen) {
   if (gpus_[from] == gpus_[to]) return {Transport::kLocal, {}};
   const bool same_node = nodes_[from] == nodes_[to];
+  // Endpoints that are on the network themselves, as in files of other simulators.
+  if (!same_node && nics_[from].empty() && nics_[to].empty()) {
+    if (auto route = chooser_.Choose({.from = gpus_[from], .to = gpus_[to]}))
+      return {Transport::kNetwork, std::move(*route)};
+  }
   if (options_.peer_to_peer && cluster_.PeerToPeerPossible(gpus_[from], gpus_[to])) {
     if (auto route = cluster_.FindRoute(gpus_[from], gpus_[to]))
       return {Transport::kPeerToPeer, std::move(*route)};
@@ -82,7 +90,7 @@ JobPaths::Path JobPaths::Find(Rank from, Rank to, NicPair chosen) const {
   const DeviceId out = pick(from, chosen.out);
   const DeviceId in = pick(to, chosen.in);
   Route route = NetworkLeg(from, out, true);
-  const auto middle = cluster_.FindRoute(out, in);
+  const auto middle = chooser_.Choose({.from = out, .to = in, .channel = from, .port = to});
   if (!middle) {
     const auto& devices = cluster_.topology().devices;
     throw ConfigError(

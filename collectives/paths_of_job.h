@@ -7,6 +7,7 @@
 
 #include "collectives/types.h"
 #include "interconnect/cluster.h"
+#include "interconnect/route_choice.h"
 
 namespace windtunnel {
 
@@ -18,6 +19,10 @@ class JobPaths {
     bool shared_memory = true;  ///< NCCL_SHM_DISABLE=1 turns it off: local pairs without
                                 ///< peer-to-peer use the network.
     bool gpu_direct = true;     ///< NICs reach GPU memory; else data bounce through the host.
+    /// Which of equal ways through the network a pair of NICs takes. Adaptive routing is what
+    /// current InfiniBand and Ethernet fabrics for training run with.
+    RoutePolicy routing = RoutePolicy::kAdaptive;
+    std::uint64_t seed = 1;  ///< Of the hash of kEcmp, and of ties of kAdaptive.
   };
   struct Path {
     Transport transport = Transport::kLocal;
@@ -45,7 +50,7 @@ class JobPaths {
   const std::vector<DeviceId>& NicsOf(Rank rank) const { return nics_[rank]; }
 
  private:
-  Path Find(Rank from, Rank to, NicPair nics) const;
+  Path Find(Rank from, Rank to, NicPair nics);
   Route NetworkLeg(Rank rank, DeviceId nic, bool sending) const;
 
   const Cluster& cluster_;
@@ -54,6 +59,7 @@ class JobPaths {
   std::uint32_t node_count_ = 1;
   std::vector<std::vector<DeviceId>> nics_;  // Per rank, nearest first.
   Options options_;
+  RouteChooser chooser_;
   struct Key {
     Rank from;
     Rank to;

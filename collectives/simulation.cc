@@ -11,6 +11,7 @@
 #include "collectives/job_facts.h"
 #include "collectives/nccl_decisions.h"
 #include "collectives/paths_of_job.h"
+#include "collectives/symmetric_executor.h"
 #include "collectives/timing/plan_facts.h"
 #include "collectives/timing/time_model.h"
 #include "interconnect/flow_network.h"
@@ -145,7 +146,8 @@ struct Simulation::Impl final : ExecutionSetting {
     paths = std::make_unique<JobPaths>(
         cluster, gpus,
         JobPaths::Options{.peer_to_peer = environment.GetInt("NCCL_P2P_DISABLE", 0) == 0,
-                          .shared_memory = environment.GetInt("NCCL_SHM_DISABLE", 0) == 0});
+                          .shared_memory = environment.GetInt("NCCL_SHM_DISABLE", 0) == 0,
+                          .seed = options.seed});
     ChooseClasses();
     decisions = MakeDecisions();
   }
@@ -300,12 +302,35 @@ struct Simulation::Impl final : ExecutionSetting {
     level->network->Reset();
     std::function<void(const TimedSpan&)> span;
     if (on_span) span = [&](const TimedSpan& s) { on_span(plan, s); };
+    if (auto folded = RunFolded(plan, span)) {
+      out.symmetry = std::move(folded->symmetry);
+      Report(plan, folded->result, folded->link_use, out);
+      return out;
+    }
     const ExecutionResult result = RunTimed(plan, *level->network, *this, span);
+    Report(plan, result, level->network->link_use(), out);
+    return out;
+  }
+
+  // Large jobs at flow level: one rank in place of all, where they are provably alike. Smaller ones
+  // are run in full, since that is quick.
+  std::optional<SymmetricRun> RunFolded(const Plan& plan,
+                                        const std::function<void(const TimedSpan&)>& span) {
+    constexpr std::uint32_t kQuickRanks = 4096;
+    if (options.fidelity != Fidelity::kFlow || span || rank_count() <= kQuickRanks)
+      return std::nullopt;
+    return RunSymmetric(plan, level->usable, *this, [&](const Block& sender, const Peer& to) {
+      return paths->Between(sender.rank, to.rank, NicsFor(sender.rank, to.rank, sender.channel))
+          .route;
+    });
+  }
+
+  void Report(const Plan& plan, const ExecutionResult& result, std::span<const LinkUse> use,
+              CallOutcome& out) const {
     out.time = result.time;
     out.messages = result.messages;
     out.events = result.events;
-    ExplainRun(plan, result, out);
-    return out;
+    ExplainRun(plan, result, use, out);
   }
 
   Plan MakePlan(const CollectiveRequest& request, const CallDecision& decision) const {
@@ -320,9 +345,9 @@ struct Simulation::Impl final : ExecutionSetting {
     return algorithm.MakePlan(request, decision.layout);
   }
 
-  void ExplainRun(const Plan& plan, const ExecutionResult& result, CallOutcome& out) const {
+  void ExplainRun(const Plan& plan, const ExecutionResult& result, std::span<const LinkUse> use,
+                  CallOutcome& out) const {
     const Topology& topology = cluster.topology();
-    const auto use = level->network->link_use();
     Picoseconds ideal;
     for (LinkId id = 0; id < use.size(); ++id) {
       if (use[id].payload.count() == 0 && use[id].packets == 0) continue;

@@ -93,13 +93,34 @@ RouteChooser::Port RouteChooser::PortOf(DeviceId device) const {
   return port;
 }
 
+// Links straight to `to` that are as fast as any network link of `from`: no route is wider, none
+// shorter. Spares the search of the whole graph in rings and tori. Empty when the general search
+// has to decide.
+std::vector<Route> RouteChooser::NeighbourLinks(DeviceId from, DeviceId to) const {
+  const Topology& topology = cluster_.topology();
+  BitsPerSecond fastest;
+  std::vector<Route> routes;
+  for (const LinkId id : cluster_.links_out(from)) {
+    const Link& link = topology.links[id];
+    if (link.down) continue;
+    if (link.kind != LinkKind::kNetwork) return {};
+    if (link.rate > fastest) {
+      fastest = link.rate;
+      routes.clear();
+    }
+    if (link.to == to && link.rate == fastest) routes.push_back({id});
+  }
+  return routes;
+}
+
 const std::vector<Route>& RouteChooser::Between(DeviceId from, DeviceId to) {
   const auto [entry, fresh] = found_.try_emplace(std::uint64_t{from} << 32 | to);
   if (fresh) {
     if (from == to) {
       entry->second.emplace_back();
     } else {
-      entry->second = cluster_.EqualCostRoutes(from, to);
+      entry->second = NeighbourLinks(from, to);
+      if (entry->second.empty()) entry->second = cluster_.EqualCostRoutes(from, to);
     }
   }
   return entry->second;

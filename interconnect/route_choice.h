@@ -55,6 +55,7 @@ class RouteChooser {
     DeviceId hub = 0;
     bool single = false;
   };
+  std::vector<Route> NeighbourLinks(DeviceId from, DeviceId to) const;
   const std::vector<Route>& Between(DeviceId from, DeviceId to);
   Port PortOf(DeviceId device) const;
   std::size_t Pick(const FlowKey& key, const std::vector<Route>& routes) const;

@@ -1,0 +1,41 @@
+#!/bin/bash
+# Our side of the comparison with other network simulators: one all-reduce of 64 MiB of float32 per
+# line, start-up included. Prints the median wall time and the largest memory of five runs and the
+# simulated time; the closed form beside it holds for rings.
+# usage: bench/peers/run.sh [PROGRAM] [RUNS]     (from the root of the checkout)
+set -e
+here=$(cd "$(dirname "$0")" && pwd)
+program=${1:-$here/../../build/release/bin/windtunnel}
+runs=${2:-5}
+[ -x "$program" ] || { echo "no program at $program: build it first (cmake --preset release)" >&2; exit 1; }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# closed_form ENDPOINTS ALPHA_NS GIB_PER_S: 2 (n-1) (alpha + S / (n B)) in us
+closed_form() {
+  awk -v n="$1" -v a="$2" -v b="$3" 'BEGIN { printf "%.1f", 2*(n-1)*(a*1e-3 + 64/1024/(n*b)*1e6) }'
+}
+line() {  # NAME FIDELITY TOPOLOGY ALGORITHM CLOSED_FORM_US
+  for _ in $(seq "$runs"); do
+    /usr/bin/time -f '%e %M' -o "$scratch/time" "$program" collective all_reduce -t "$here/$3" --algo "$4" \
+      -b 64M -e 64M -n 1 -w 0 -c 0 --fidelity "$2" --ideal-endpoints --json "$scratch/json" >"$scratch/out" 2>"$scratch/err" \
+      || { printf '%-34s fails: %s\n' "$1" "$(tail -1 "$scratch/err")"; return; }
+    cat "$scratch/time"
+  done | sort -n >"$scratch/times"
+  simulated=$(awk '!/^#/ && $1 == 67108864 { print $6; exit }' "$scratch/out")
+  awk -v name="$1" -v sim="${simulated:--}" -v form="$5" '{ wall[NR] = $1; if ($2 > most) most = $2 }
+    END { printf "%-34s %8.2f s  %8.1f MB  %14s us  %12s us\n", name, wall[int((NR + 1) / 2)], most / 1024, sim, form }' "$scratch/times"
+}
+printf '%-34s %10s  %11s  %17s  %15s\n' "work" "wall" "memory" "simulated" "closed form"
+line "packet, switch, ring, 8"       packet switch-8.yml       ring "$(closed_form 8 936 400)"
+line "packet, switch, ring, 64"      packet switch-64.yml      ring "$(closed_form 64 936 400)"
+line "packet, switch, ring, 256"     packet switch-256.yml     ring "$(closed_form 256 936 400)"
+line "flow, switch, ring, 64"        flow   switch-64.yml      ring "$(closed_form 64 936 400)"
+line "flow, switch, ring, 256"       flow   switch-256.yml     ring "$(closed_form 256 936 400)"
+line "flow, switch, ring, 1024"      flow   switch-1024.yml    ring "$(closed_form 1024 936 400)"
+line "flow, switch, ring, 4096"      flow   switch-4096.yml    ring "$(closed_form 4096 936 400)"
+line "flow, switch, ring, 65536"     flow   switch-65536.yml   ring "$(closed_form 65536 936 400)"
+line "flow, ring, ring, 1024"        flow   ring-1024.yml      ring "$(closed_form 1024 500 50)"
+line "flow, switch, halving-doubling, 4096" flow switch-4096.yml recursive-halving-doubling -
+line "flow, switch, direct, 1024"    flow   switch-1024.yml    direct -
+line "flow, torus 64 x 64, ring"     flow   torus-64x64.yml    ring -

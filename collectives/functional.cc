@@ -74,6 +74,7 @@ class RealPayload {
   }
 
   Value Form(const OpPlace& place, const PlanOp& op, std::vector<Value>& arrivals) {
+    if (op.count == 0) return nullptr;
     Value value;
     const Rank rank = plan_.blocks[place.block].rank;
     const std::byte* own = op.has_source ? At(place, rank, op.source, op.count) : nullptr;

@@ -12,10 +12,11 @@
 // A *connection* is (from rank, to rank, channel, port): first in, first out; the k-th send on it
 // meets the k-th receive. One block sends on it and one receives; both ops name the same count and
 // the same number of slices.
-// Ops combined by a switch do not use connections for their group: `receive_from` (reduce) and
+// Ops combined by a switch move no data on connections: `receive_from` (reduce) and
 // `send_to` (multicast) name the members, and the same buffer position is meant on each of them
-// (symmetric memory, as multimem addresses have it). Members learn by bare steps (count 0) on
-// ordinary connections that their part is read or written.
+// (symmetric memory, as multimem addresses have it). What travels on the connections to the members
+// is a bare step (count 0): a reduce starts when one has come from every member, a multicast posts
+// one to every member when it is complete.
 
 #include <cstdint>
 #include <memory>

@@ -154,41 +154,41 @@ class PlanMachine {
         op.combine == Combine::kSwitchReduce || op.combine == Combine::kSwitchAllReduce;
     const bool group_out =
         op.combine == Combine::kSwitchMulticast || op.combine == Combine::kSwitchAllReduce;
-    if (!group_in) {
-      for (const Peer& peer : op.receive_from) {
-        const std::uint32_t index = Find(block, false, peer);
-        if (connections_[index].waiting.empty()) return Blocked(run, Wait::kData, index);
-      }
+    for (const Peer& peer : op.receive_from) {
+      const std::uint32_t index = Find(block, false, peer);
+      if (connections_[index].waiting.empty()) return Blocked(run, Wait::kData, index);
     }
-    if (!group_out) {
-      for (const Peer& peer : op.send_to) {
-        const std::uint32_t index = Find(block, true, peer);
-        if (connections_[index].waiting.size() >= slots_) return Blocked(run, Wait::kSlot, index);
-      }
+    for (const Peer& peer : op.send_to) {
+      const std::uint32_t index = Find(block, true, peer);
+      if (connections_[index].waiting.size() >= slots_) return Blocked(run, Wait::kSlot, index);
     }
     run.wait = Wait::kNothing;
     arrivals_.clear();
-    if (!group_in) {
-      for (const Peer& peer : op.receive_from) Receive(place, op, Find(block, false, peer));
-    }
+    for (const Peer& peer : op.receive_from)
+      Receive(place, group_in ? 0 : op.count, op.slices, Find(block, false, peer));
     const Rank own = plan_.blocks[block].rank;
     Value value = group_in ? payload_.SwitchReduce(place, op) : payload_.Form(place, op, arrivals_);
     if (group_in) {
       for (const Peer& member : op.receive_from) sent_per_rank_[member.rank] += op.count;
+    } else if (group_out) {
+      sent_per_rank_[own] += op.count;
     }
     if (group_out) {
       for (const Peer& member : op.send_to) payload_.Store(place, op, member.rank, value);
-      if (!group_in) sent_per_rank_[own] += op.count;
-    } else {
-      if (op.has_destination) payload_.Store(place, op, own, value);
-      for (const Peer& peer : op.send_to) {
-        Connection& connection = connections_[Find(block, true, peer)];
+    } else if (op.has_destination) {
+      payload_.Store(place, op, own, value);
+    }
+    for (const Peer& peer : op.send_to) {
+      Connection& connection = connections_[Find(block, true, peer)];
+      if (group_out) {
+        connection.waiting.push_back({0, op.slices, place, {}});
+      } else {
         connection.waiting.push_back({op.count, op.slices, place, value});
-        ++connection.sent;
         sent_per_rank_[own] += op.count;
-        if (connection.receiver != kNone && runs_[connection.receiver].wait == Wait::kData)
-          Wake(connection.receiver);
       }
+      ++connection.sent;
+      if (connection.receiver != kNone && runs_[connection.receiver].wait == Wait::kData)
+        Wake(connection.receiver);
     }
     ++ops_;
     steps_ = std::max(steps_, op.step + 1);
@@ -199,15 +199,16 @@ class PlanMachine {
     return true;
   }
 
-  void Receive(const OpPlace& place, const PlanOp& op, std::uint32_t index) {
+  void Receive(const OpPlace& place, std::uint64_t count, std::uint32_t slices,
+               std::uint32_t index) {
     Connection& connection = connections_[index];
     Message& message = connection.waiting.front();
-    if (message.count != op.count || message.slices != op.slices) {
+    if (message.count != count || message.slices != slices) {
       throw SimulationError(fmt::format(
           "the ends of connection {} do not match: {} sends {} elements in {} slices, {} expects "
           "{} in {}",
           Describe(connection), DescribePlace(plan_, message.from), message.count, message.slices,
-          DescribePlace(plan_, place), op.count, op.slices));
+          DescribePlace(plan_, place), count, slices));
     }
     arrivals_.push_back(std::move(message.value));
     connection.waiting.pop_front();

@@ -90,15 +90,16 @@ class SymbolicPayload {
   }
 
   Value Form(const OpPlace& place, const PlanOp& op, std::vector<Value>& arrivals) {
+    if (op.count == 0) return std::make_shared<const Segments>();
     if (!op.has_source && arrivals.size() == 1) return arrivals[0];
     Segments value;
     std::size_t first = 0;
     if (op.has_source) {
       value = Read(place, plan_.blocks[place.block].rank, op.source, op.count);
     } else if (!arrivals.empty()) {
-      value = *arrivals[0];
+      value = *arrivals[0];  // Several arrivals and nothing of the own.
       first = 1;
-    } else if (op.count != 0) {
+    } else {
       throw SimulationError(DescribePlace(plan_, place) + " has neither source nor arrivals");
     }
     for (std::size_t i = first; i < arrivals.size(); ++i) value = Sum(place, value, *arrivals[i]);

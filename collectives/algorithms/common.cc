@@ -1,6 +1,7 @@
 #include "collectives/algorithms/common.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace windtunnel {
 
@@ -69,6 +70,50 @@ std::string WhyNoRing(const CollectiveRequest& request, const ChannelLayout& lay
   }
   return {};
 }
+
+std::string WhyNoNodes(const CollectiveRequest& request, const ChannelLayout& layout) {
+  std::vector<bool> seen(request.rank_count);
+  std::size_t total = 0;
+  for (const auto& node : layout.nodes) {
+    for (const Rank rank : node) {
+      if (rank >= request.rank_count || seen[rank]) return "the nodes do not hold each rank once";
+      seen[rank] = true;
+      ++total;
+    }
+  }
+  return total == request.rank_count ? "" : "the nodes do not hold every rank";
+}
+
+std::string WhyNoEqualNodes(const CollectiveRequest& request, const ChannelLayout& layout) {
+  if (std::string why = WhyNoNodes(request, layout); !why.empty()) return why;
+  for (const auto& node : layout.nodes) {
+    if (node.size() != layout.nodes.front().size())
+      return "needs the same number of ranks on every node";
+  }
+  return {};
+}
+
+std::string WhyNoSwitchReduction(const CollectiveRequest& request) {
+  if (!Reduces(request.function)) return {};
+  const DataType type = request.type;
+  if (SizeOf(type) == 1) return "a switch does not add " + std::string(Name(type));
+  const bool wide_float = type == DataType::kFloat || type == DataType::kDouble;
+  switch (request.op) {
+    case ReduceOp::kSum:
+      return {};
+    case ReduceOp::kMin:
+    case ReduceOp::kMax:
+      return wide_float ? "a switch does not compare " + std::string(Name(type)) : std::string();
+    case ReduceOp::kAvg:
+      if (request.function == Function::kAllReduce) return {};
+      break;
+    case ReduceOp::kProd:
+      break;
+  }
+  return "a switch does not reduce by " + std::string(Name(request.op));
+}
+
+Fold::Fold(std::uint32_t rank_count) : core(std::bit_floor(rank_count)), rest(rank_count - core) {}
 
 std::uint32_t SlicesOf(std::uint64_t count, std::uint64_t chunk) {
   const std::uint64_t pieces = chunk == 0 ? 1 : (count + chunk - 1) / chunk;

@@ -2,6 +2,8 @@
 // What the algorithms share: plans of the trivial cases and short forms of ops.
 
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,6 +24,61 @@ Plan TrivialPlan(const CollectiveRequest& request, std::string_view algorithm,
 
 /// "does all_reduce only", or "" when `request` is one of `allowed`.
 std::string OnlyFor(const CollectiveRequest& request, std::initializer_list<Function> allowed);
+
+/// A program computed op by op. `at` must be pure and keep alive what the spans of its ops point
+/// to.
+class ComputedProgram final : public Program {
+ public:
+  ComputedProgram(std::uint64_t size, std::function<PlanOp(std::uint64_t)> at)
+      : size_(size), at_(std::move(at)) {}
+  std::uint64_t size() const override { return size_; }
+  PlanOp At(std::uint64_t index) const override { return at_(index); }
+
+ private:
+  std::uint64_t size_;
+  std::function<PlanOp(std::uint64_t)> at_;
+};
+
+/// Blocks under construction whose ops name each other. Numbers of blocks are final at once.
+class PlanBuilder {
+ public:
+  explicit PlanBuilder(Plan& plan) : plan_(plan) {}
+  /// Adds a block kept as a list and returns its number.
+  std::uint32_t Add(Rank rank, std::uint32_t channel, std::string_view role) {
+    auto program = std::make_shared<ListProgram>();
+    lists_.push_back(program.get());
+    plan_.blocks.push_back({rank, channel, role, std::move(program)});
+    return static_cast<std::uint32_t>(plan_.blocks.size() - 1);
+  }
+  void Append(std::uint32_t block, const PlanOp& op) { lists_[block]->Append(op); }
+  std::uint64_t SizeOf(std::uint32_t block) const { return lists_[block]->size(); }
+
+ private:
+  Plan& plan_;
+  std::vector<ListProgram*> lists_;
+};
+
+/// Why the nodes of `layout` do not hold every rank once ("" when they do).
+std::string WhyNoNodes(const CollectiveRequest& request, const ChannelLayout& layout);
+/// The same, and all nodes have the same number of ranks.
+std::string WhyNoEqualNodes(const CollectiveRequest& request, const ChannelLayout& layout);
+/// Why a switch of NVLink or of the network cannot reduce this ("" when it can): it adds types of 2
+/// bytes and more, takes minima and maxima of integers and of 2-byte floats, and does not multiply;
+/// reduce_scatter has no average.
+/// Source: NVIDIA/nccl, src/include/nvls and src/device, the table of NVLS kernels.
+std::string WhyNoSwitchReduction(const CollectiveRequest& request);
+
+/// The power-of-two core of an algorithm for any rank count: the first 2 * rest ranks pair up, of
+/// each pair the odd one takes part (its id: half its rank).
+struct Fold {
+  std::uint32_t core = 1;  ///< Largest power of two not above the rank count.
+  std::uint32_t rest = 0;
+  explicit Fold(std::uint32_t rank_count);
+  bool TakesPart(Rank rank) const { return rank >= 2 * rest || rank % 2 == 1; }
+  bool HasPartner(Rank rank) const { return rank < 2 * rest; }
+  std::uint32_t IdOf(Rank rank) const { return rank < 2 * rest ? rank / 2 : rank - rest; }
+  Rank RankOf(std::uint32_t id) const { return id < rest ? 2 * id + 1 : id + rest; }
+};
 
 /// Why the channels of `layout` do not cover the message of `request` with chunks ("" when they
 /// do).

@@ -46,6 +46,22 @@ void ExpectCorrect(const Algorithm& algorithm, const CollectiveRequest& request,
   }
 }
 
+// The plain layout, its ranks spread over the number of nodes that algorithms between nodes need.
+ChannelLayout LayoutFor(const Algorithm& algorithm, const CollectiveRequest& request,
+                        std::uint32_t channels, std::uint64_t chunk_bytes, std::uint32_t slices,
+                        std::uint32_t turn) {
+  ChannelLayout layout = PlainLayout(request, channels, chunk_bytes, slices);
+  if (algorithm.name() == "NVLS") return layout;
+  std::vector<std::uint32_t> sizes;
+  for (std::uint32_t g = 1; g <= request.rank_count; ++g) {
+    if (request.rank_count % g == 0) sizes.push_back(g);
+  }
+  const std::uint32_t g = sizes[turn % sizes.size()];
+  layout.nodes.assign(request.rank_count / g, {});
+  for (Rank r = 0; r < request.rank_count; ++r) layout.nodes[r / g].push_back(r);
+  return layout;
+}
+
 class PlanGridTest : public testing::TestWithParam<const Algorithm*> {};
 
 // Sizes 0, 1, odd, smaller and larger than the ranks, not divisible; one and three channels; every
@@ -69,7 +85,8 @@ TEST_P(PlanGridTest, ComputesEveryFunctionThatItTakesOnAllRankCounts) {
         request.in_place = turn % 3 == 0 && function != Function::kAllToAll &&
                            function != Function::kAllToAllV && function != Function::kSendRecv;
         const std::uint32_t channels = turn % 2 == 0 ? 1 : 3;
-        const ChannelLayout layout = PlainLayout(request, channels, 64 + turn % 5 * 64, 2);
+        const ChannelLayout layout =
+            LayoutFor(algorithm, request, channels, 64 + turn % 5 * 64, 2, turn);
         if (!algorithm.WhyNot(request, layout).empty()) continue;
         ++ran;
         ExpectCorrect(algorithm, request, layout);
@@ -94,7 +111,8 @@ TEST_P(PlanGridTest, ProvesThatEachContributionArrivesOnce) {
           if (in_place && (function == Function::kAllToAll || function == Function::kAllToAllV ||
                            function == Function::kSendRecv))
             continue;
-          const ChannelLayout layout = PlainLayout(request, 2, count > 1000 ? 1 << 20 : 64, 2);
+          const ChannelLayout layout =
+              LayoutFor(algorithm, request, 2, count > 1000 ? 1 << 20 : 64, 2, n + in_place);
           if (!algorithm.WhyNot(request, layout).empty()) continue;
           EXPECT_EQ(ProveCorrect(algorithm.MakePlan(request, layout)), "")
               << Describe(request, algorithm.name());
@@ -111,7 +129,7 @@ TEST_P(PlanGridTest, GivesTheSameBitsInEveryOrderOfBlocks) {
   for (const Function function : kAllFunctions) {
     for (const std::uint32_t n : {2U, 5U, 8U, 16U}) {
       const CollectiveRequest request{.function = function, .rank_count = n, .count = 333};
-      const ChannelLayout layout = PlainLayout(request, 2, 128, 1);
+      const ChannelLayout layout = LayoutFor(algorithm, request, 2, 128, 1, n + 1);
       if (!algorithm.WhyNot(request, layout).empty()) continue;
       const Plan plan = algorithm.MakePlan(request, layout);
       std::vector<std::byte> first;

@@ -293,7 +293,8 @@ class Builder {
       mbps = kDefaultNetMbps;
     }
     net.rate = static_cast<float>(mbps / 8000.0);
-    if (const std::string* latency = element.Find("latency")) {
+    if (const std::string* latency = element.Find("latency");
+        latency != nullptr && rules_.nic_latency) {
       net.latency = std::strtof(latency->c_str(), nullptr);
       if (!(net.latency >= 0 && net.latency < 1e9F)) {
         Fail(element, "latency", "is not a latency:", *latency, "microseconds, 0 or more");

@@ -21,6 +21,7 @@ TopologyRules TopologyRulesOf(const NcclVersion& version) {
           .side_links = from(22),
           .c2c = from(19),
           .c2c_is_own_kind = from(26),
+          .nic_latency = from(12),
           .nic_drops_function = !from(24),
           .missing_guid_tells_hosts = from(28),
           .flattens_gen5 = from(20),

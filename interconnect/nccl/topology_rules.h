@@ -23,6 +23,7 @@ struct TopologyRules {
   bool side_links;          ///< `pcilink` joins two switches.
   bool c2c;                 ///< `c2c` is read.
   bool c2c_is_own_kind;     ///< C2C is its own kind of link; before it counted as NVLink.
+  bool nic_latency;         ///< `latency` of a `net` is read; before it counts as 0.
   bool nic_drops_function;  ///< NIC ports that differ only in the function digit share one node.
   bool missing_guid_tells_hosts;  ///< A `net` without guid is told apart by host and dev; before
                                   ///< by dev alone.

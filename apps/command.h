@@ -25,6 +25,7 @@ struct Command {
 // Each in a file of its own, NAME_command.cc.
 extern const Command kCollectiveCommand;
 extern const Command kMeasureCommand;
+extern const Command kTopoCommand;
 extern const Command kValidateCommand;
 extern const Command kReportCommand;
 

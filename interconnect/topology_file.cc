@@ -11,7 +11,9 @@
 #include "interconnect/foreign/foreign_topology.h"
 #include "interconnect/nccl/xml.h"
 #include "interconnect/nccl_xml_topology.h"
+#include "interconnect/nvidia_smi_topology.h"
 #include "interconnect/topology_builder.h"
+#include "interconnect/topology_drawing.h"
 #include "proto/text_io.h"
 #include "proto/topology.pb.h"
 #include "sim/data_files.h"
@@ -79,6 +81,7 @@ class FileReader {
             nccl::ParseXml(text, name), catalogue_,
             {.strict = options_.strict, .complete_as = options_.complete_as});
       case TopologyFormat::kNvidiaSmi:
+        return TopologyFromNvidiaSmi(text, name, options_.complete_as, catalogue_);
       case TopologyFormat::kDot:
       case TopologyFormat::kSvg:
         throw ConfigError({.file = name,
@@ -239,9 +242,9 @@ TopologyFormat TopologyFormatOf(const fs::path& path, std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '<') return TopologyFormat::kNcclXml;
   if (first != std::string_view::npos && text[first] == '{') return TopologyFormat::kJson;
-  if (text.find("GPU0") != std::string_view::npos && text.find("NV") != std::string_view::npos &&
-      text.find("devices:") == std::string_view::npos)
-    return TopologyFormat::kNvidiaSmi;
+  const bool keys = text.find("devices:") != std::string_view::npos ||
+                    text.find("links:") != std::string_view::npos;
+  if (text.find("GPU0") != std::string_view::npos && !keys) return TopologyFormat::kNvidiaSmi;
   return TopologyFormat::kYaml;
 }
 
@@ -315,9 +318,16 @@ std::string WriteTopologyText(const Topology& topology, TopologyFormat format) {
       std::iota(nodes.begin(), nodes.end(), 0u);
       return nccl::WriteXml(NcclXmlFromTopology(topology, nodes, Catalogue::Shipped()));
     }
-    default:
-      throw ConfigError({.file = topology.source, .problem = "cannot be written in this format"});
+    case TopologyFormat::kDot:
+      return TopologyToDot(topology);
+    case TopologyFormat::kSvg:
+      return TopologyToSvg(topology);
+    case TopologyFormat::kNvidiaSmi:
+      break;
   }
+  throw ConfigError({.file = topology.source,
+                     .problem = "nvidia-smi text is read, not written",
+                     .expected = "yaml, json, textproto, binary, xml, dot or svg"});
 }
 
 std::vector<std::string> ShippedTopologyNames() {

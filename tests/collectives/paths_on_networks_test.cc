@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "collectives/paths_of_job.h"
+#include "interconnect/fabric.h"
+#include "interconnect/foreign/foreign_topology.h"
+
+namespace windtunnel {
+namespace {
+
+JobPaths All(const Cluster& cluster) {
+  return JobPaths(cluster, {cluster.gpus().begin(), cluster.gpus().end()}, {});
+}
+
+TEST(PathsOnNetworksTest, EndpointsOnTheNetworkNeedNoNic) {
+  const Cluster cluster(ReadForeignTopology(
+      "topology: [ Switch ]\nnpus_count: [ 4 ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n",
+      ForeignFormat::kAstraSim, "test"));
+  JobPaths paths = All(cluster);
+  const JobPaths::Path& path = paths.Between(0, 3, {});
+  EXPECT_EQ(path.transport, Transport::kNetwork);
+  EXPECT_EQ(path.route, *cluster.FindRoute(0, 3));
+}
+
+TEST(PathsOnNetworksTest, NeighboursOfATorusAreOneHopApart) {
+  const Cluster cluster(
+      ReadForeignTopology("topology: [ Ring, Ring ]\nnpus_count: [ 8, 8 ]\nbandwidth: [ 50, 50 ]\n"
+                          "latency: [ 500, 500 ]\n",
+                          ForeignFormat::kAstraSim, "test"));
+  JobPaths paths = All(cluster);
+  EXPECT_EQ(paths.Between(0, 1, {}).route.size(), 1u);
+  EXPECT_EQ(paths.Between(0, 8, {}).route.size(), 1u);
+  EXPECT_EQ(paths.Between(7, 0, {}).route.size(), 1u);
+  EXPECT_EQ(paths.Between(7, 8, {}).route.size(), 2u);
+}
+
+TEST(PathsOnNetworksTest, ConnectionsSpreadOverTheSpines) {
+  Topology topology;
+  for (std::uint32_t i = 0; i < 16; ++i) {
+    topology.devices.push_back(
+        {.name = "gpu" + std::to_string(i), .kind = DeviceKind::kGpu, .node = i});
+  }
+  topology.node_count = 16;
+  BuildFabric(
+      {.kind = "leaf-spine", .rate = GigabytesPerSecond(50), .options = {{"ports_per_leaf", "8"}}},
+      Catalogue::Shipped(), &topology);
+  const Cluster cluster(std::move(topology));
+  JobPaths paths = All(cluster);
+  std::set<LinkId> uplinks;
+  for (Rank r = 0; r < 8; ++r) uplinks.insert(paths.Between(r, 8 + r, {}).route[1]);
+  EXPECT_EQ(uplinks.size(), 8u);
+}
+
+}  // namespace
+}  // namespace windtunnel

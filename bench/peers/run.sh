@@ -36,6 +36,5 @@ line "flow, switch, ring, 1024"      flow   switch-1024.yml    ring "$(closed_fo
 line "flow, switch, ring, 4096"      flow   switch-4096.yml    ring "$(closed_form 4096 936 400)"
 line "flow, switch, ring, 65536"     flow   switch-65536.yml   ring "$(closed_form 65536 936 400)"
 line "flow, ring, ring, 1024"        flow   ring-1024.yml      ring "$(closed_form 1024 500 50)"
-line "flow, switch, halving-doubling, 4096" flow switch-4096.yml recursive-halving-doubling -
-line "flow, switch, direct, 1024"    flow   switch-1024.yml    direct -
+line "flow, switch, halving-doubling, 4096" flow switch-4096.yml halving-doubling -
 line "flow, torus 64 x 64, ring"     flow   torus-64x64.yml    ring -

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "sim/check.h"
+#include "sim/error.h"
 #include "sim/parse_units.h"
 
 namespace windtunnel {
@@ -24,7 +25,8 @@ std::uint32_t TakeFrom(std::vector<T>& pool, std::vector<std::uint32_t>& free_li
 }  // namespace
 
 std::uint32_t PacketEngine::AddLink(const LinkOptions& options) {
-  LinkState& link = links_.emplace_back(options);
+  LinkState& link = links_.emplace_back(options, retry_options_.seed);
+  lossy_ = lossy_ || options.error_rate > 0;
   link.credits = CreditCounter(BufferFor(link, Bytes(0)));
   use_.emplace_back();
   return static_cast<std::uint32_t>(links_.size() - 1);
@@ -87,6 +89,7 @@ PacketEngine::Route PacketEngine::MakeRoute(std::span<const std::uint32_t> links
 
 RouteId PacketEngine::AddRoute(std::span<const std::uint32_t> links) {
   routes_.push_back(MakeRoute(links, HopStart::kSource, kNone, HopEnd::kTarget, 0));
+  open_orders_.emplace_back();
   return static_cast<RouteId>(routes_.size() - 1);
 }
 
@@ -123,6 +126,17 @@ void PacketEngine::set_burst_options(const BurstOptions& options) {
   burst_options_ = options;
 }
 
+void PacketEngine::set_retry_options(const RetryOptions& options) {
+  WT_CHECK(options.timeout_exponent <= 31) << "time-out exponent of 5 bits";
+  retry_options_ = options;
+  for (LinkState& link : links_) link.random = RandomStream(options.seed, link.options.name);
+}
+
+void PacketEngine::BreakFrame(std::uint32_t link, std::uint64_t frame) {
+  links_[link].break_frame = use_[link].packets + frame;
+  lossy_ = true;
+}
+
 std::uint32_t PacketEngine::NewMessage(Bytes size, std::uint64_t token, MessageKind kind,
                                        Bytes unit, Bytes longest) {
   const std::uint32_t index = TakeFrom(messages_, free_messages_);
@@ -131,7 +145,7 @@ std::uint32_t PacketEngine::NewMessage(Bytes size, std::uint64_t token, MessageK
   message.last_injected = message.last_in = queue_.now();
   const std::uint64_t frames = (size.count() + unit.count() - 1) / std::max(unit.count(), 1UL);
   std::uint64_t per_burst = 1;
-  if (burst_options_.bursts_per_message != 0) {
+  if (burst_options_.bursts_per_message != 0 && !lossy_) {
     per_burst =
         (frames + burst_options_.bursts_per_message - 1) / burst_options_.bursts_per_message;
     if (burst_options_.longest_burst.count() != 0) {
@@ -174,6 +188,12 @@ void PacketEngine::Send(RouteId route_id, Bytes size, std::uint64_t token) {
   Message& message = messages_[index];
   message.bursts_open = BurstCount(message);
   message.sources_open = 1;
+  message.route = route_id;
+  if (lossy_) {
+    OpenOrder& order = open_orders_[route_id];
+    (order.first == kNone ? order.first : messages_[order.last].next_open) = index;
+    order.last = index;
+  }
   Inject(route, index);
 }
 
@@ -230,6 +250,9 @@ void PacketEngine::OnEvent(SimTime now, std::uint64_t payload) {
       return;
     case EventKind::kReady:
       Enqueue(index, now);
+      return;
+    case EventKind::kResend:
+      EnqueueAt(open_orders_[messages_[bursts_[index].message].route].resend_queue, index, now);
       return;
     case EventKind::kInjected: {
       Message& message = messages_[index];
@@ -342,7 +365,10 @@ void PacketEngine::Serve(std::uint32_t link_id, SimTime now) {
     link.waiting -= payload.count();
   }
 
-  const LinkTiming::Booking booking = link.timing.Send(now, tail, payload);
+  LinkTiming::Booking booking = link.timing.Send(now, tail, payload);
+  const bool broken = lossy_ && messages_[message_id].kind == MessageKind::kPlain &&
+                      Breaks(link_id, link.sized_frames);
+  if (broken && link.options.link_replay) Replay(link_id, payload, wire, booking);
   LinkUse& use = use_[link_id];
   use.payload += payload;
   use.wire += wire;
@@ -370,6 +396,16 @@ void PacketEngine::Serve(std::uint32_t link_id, SimTime now) {
     }
   }
 
+  if (broken && !link.options.link_replay) {
+    if (burst_id == kNone) {  // Lost on the only wire of its way.
+      burst_id = TakeFrom(bursts_, free_bursts_);
+      bursts_[burst_id] = {.message = message_id, .hop = hop_id, .payload = payload};
+      bursts_[burst_id].index = last_of_source ? BurstCount(messages_[message_id]) - 1 : 0;
+    }
+    ReturnCredit(link_id, booking.last_in + link.options.credit_latency, wire);
+    Resend(burst_id, link_id, booking);
+    return;
+  }
   if (hops_[hop_id].end == HopEnd::kTarget) {
     // The target takes everything as it comes, so nothing happens there but the end.
     if (burst_id != kNone) free_bursts_.push_back(burst_id);
@@ -389,6 +425,73 @@ void PacketEngine::Serve(std::uint32_t link_id, SimTime now) {
     bursts_[link.flight_last].next = burst_id;
   }
   link.flight_last = burst_id;
+}
+
+/// Whether the burst that was just booked as frames `packets` onward arrives broken.
+bool PacketEngine::Breaks(std::uint32_t link_id, std::uint64_t frames) {
+  LinkState& link = links_[link_id];
+  const std::uint64_t first = use_[link_id].packets;
+  if (link.break_frame >= first && link.break_frame < first + frames) {
+    link.break_frame = UINT64_MAX;
+    return true;
+  }
+  return link.options.error_rate > 0 && link.random.Unit() < link.options.error_rate;
+}
+
+/// The link's own replay: the sender hears of it a round trip later and sends again until the frame
+/// is in. Frames behind it wait, as they would be replayed with it.
+void PacketEngine::Replay(std::uint32_t link_id, Bytes payload, Bytes wire,
+                          LinkTiming::Booking& booking) {
+  constexpr int kRetrain = 1000;  // Beyond any working link.
+  LinkState& link = links_[link_id];
+  int tries = 0;
+  do {
+    if (++tries == kRetrain) {
+      throw SimulationError("link " + link.options.name + ": a frame was replayed " +
+                            std::to_string(kRetrain) + " times and never came in whole");
+    }
+    const SimTime known = booking.last_in + link.options.timing.propagation;
+    const SimTime start = booking.start;
+    booking = link.timing.Send(known, payload);
+    booking.start = start;
+    use_[link_id].wire += wire;
+    ++use_[link_id].drops;
+  } while (link.options.error_rate > 0 && link.random.Unit() < link.options.error_rate);
+}
+
+/// The frame is gone. A later frame of the message that comes in shows the gap, and the source
+/// hears of it a round trip later; after the last frame only the source's timer can.
+void PacketEngine::Resend(std::uint32_t burst_id, std::uint32_t link_id,
+                          const LinkTiming::Booking& booking) {
+  Burst& burst = bursts_[burst_id];
+  const Message& message = messages_[burst.message];
+  const Route& route = routes_[message.route];
+  LinkState& link = links_[link_id];
+  ++use_[link_id].drops;
+  if (burst.tries++ == retry_options_.retry_count) {
+    throw SimulationError("link " + link.options.name + ": retries exhausted: a frame of a " +
+                          FormatSize(message.size) + " message was lost " +
+                          std::to_string(burst.tries) + " times; retry count " +
+                          std::to_string(retry_options_.retry_count) + " x time-out " +
+                          FormatTime(retry_options_.Timeout()));
+  }
+  const bool last = burst.index + 1 == BurstCount(message);
+  const bool seen = !last && burst.tries == 1 && link.random.Unit() >= link.options.error_rate;
+  SimTime again = booking.start + retry_options_.Timeout();
+  if (seen) {
+    again = booking.last_in;
+    for (std::uint32_t i = 0; i < route.hop_count; ++i) {
+      again = again + 2 * links_[hops_[route.first_hop + i].link].options.timing.propagation;
+    }
+  }
+  OpenOrder& order = open_orders_[message.route];
+  if (order.resend_queue == kNone) {
+    order.resend_queue = NewQueue(hops_[route.first_hop].link, kNone, false);
+  }
+  burst.hop = route.first_hop;
+  burst.next = kNone;
+  burst.head = burst.tail = again;
+  Schedule(again, EventKind::kResend, burst_id);
 }
 
 void PacketEngine::Arrive(std::uint32_t link_id, SimTime now) {
@@ -416,9 +519,8 @@ void PacketEngine::Arrive(std::uint32_t link_id, SimTime now) {
   }
 }
 
-void PacketEngine::Enqueue(std::uint32_t burst_id, SimTime now) {
+void PacketEngine::EnqueueAt(std::uint32_t queue_id, std::uint32_t burst_id, SimTime now) {
   const Burst& burst = bursts_[burst_id];
-  const std::uint32_t queue_id = hops_[burst.hop].queue;
   Queue& queue = queues_[queue_id];
   if (queue.first == kNone) {
     queue.first = burst_id;
@@ -497,8 +599,19 @@ void PacketEngine::ReturnCredit(std::uint32_t link_id, SimTime at, Bytes size) {
 void PacketEngine::CountArrived(std::uint32_t message_id, SimTime last_in) {
   Message& message = messages_[message_id];
   message.last_in = std::max(message.last_in, last_in);
-  if (--message.bursts_open == 0) {
+  if (--message.bursts_open != 0) return;
+  if (!lossy_ || message.kind != MessageKind::kPlain) {
     Schedule(message.last_in, EventKind::kDelivered, message_id);
+    return;
+  }
+  // A message that lost a frame holds up those behind it on its route.
+  message.complete = true;
+  OpenOrder& order = open_orders_[message.route];
+  while (order.first != kNone && messages_[order.first].complete) {
+    const std::uint32_t done = order.first;
+    order.first = messages_[done].next_open;
+    order.last_delivered = std::max(order.last_delivered, messages_[done].last_in);
+    Schedule(order.last_delivered, EventKind::kDelivered, done);
   }
 }
 
@@ -548,7 +661,12 @@ void PacketEngine::Reset() {
     link.serve_at = CreditCounter::kUnknown;
     link.largest = 1;
     link.sized_payload = Bytes(UINT64_MAX);
+    link.random = RandomStream(retry_options_.seed, link.options.name);
+    link.break_frame = UINT64_MAX;
   }
+  for (OpenOrder& order : open_orders_) order.last_delivered = SimTime();
+  lossy_ = std::any_of(links_.begin(), links_.end(),
+                       [](const LinkState& link) { return link.options.error_rate > 0; });
   for (Route& route : routes_) route.room_for = Bytes(0);
   for (Group& group : groups_) {
     for (Route& route : group.up) route.room_for = Bytes(0);

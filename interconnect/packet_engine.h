@@ -13,6 +13,7 @@
 #include "interconnect/link_timing.h"
 #include "interconnect/network.h"
 #include "sim/event_queue.h"
+#include "sim/random.h"
 #include "sim/units.h"
 
 namespace windtunnel {
@@ -33,6 +34,16 @@ struct BurstOptions {
   Bytes longest_burst = KiB(512);
 };
 
+/// What a reliable connection does about a frame that does not arrive. Source: InfiniBand
+/// Architecture Specification vol. 1, section 9.7.6: time-out 4.096 us x 2^exponent, 3-bit retry
+/// count.
+struct RetryOptions {
+  std::uint32_t timeout_exponent = 20;  ///< 0 to 31. 20 is NCCL's default (NCCL_IB_TIMEOUT).
+  std::uint32_t retry_count = 7;        ///< Losses in a row after which the connection fails.
+  std::uint64_t seed = 1;
+  Picoseconds Timeout() const { return Picoseconds(4'096'000ULL << timeout_exponent); }
+};
+
 /// Per link: a wire (LinkTiming), room at the receiver (CreditCounter), queues of those who want
 /// the wire (DeficitRoundRobin). One queue per (incoming link, wire) pair, so that a blocked
 /// output does not hold up another (virtual output queues), one per route at its source.
@@ -48,7 +59,11 @@ class PacketEngine final : public EventHandler {
     Bytes buffer;                ///< Room at the receiver. 0 = as much as keeps the wire busy.
     Picoseconds pass_latency;    ///< Receiver's port to port time for frames that travel on.
     Picoseconds credit_latency;  ///< From space freed to credit known at the sender.
-    std::string name;            ///< For reports: "node0/gpu3 -> node0/nvs1".
+    double error_rate = 0;       ///< Share of frames that arrive broken, 0 to 1.
+    /// A broken frame is sent again over this link alone (NVLink, PCIe), after a round trip. false:
+    /// it is dropped, and the source of the message sends it again.
+    bool link_replay = false;
+    std::string name;  ///< For reports: "node0/gpu3 -> node0/nvs1".
   };
 
   explicit PacketEngine(EventQueue& queue) : queue_(queue) {}
@@ -62,6 +77,10 @@ class PacketEngine final : public EventHandler {
                        std::span<const std::vector<std::uint32_t>> down);
   GroupId AddReduction(std::span<const std::vector<std::uint32_t>> up,
                        std::span<const std::uint32_t> down, Picoseconds reduce_latency);
+  /// Contract: before the first Send of a run.
+  void set_retry_options(const RetryOptions& options);
+  /// The `frame`-th frame (from 0) that goes onto `link` in the next run arrives broken, once.
+  void BreakFrame(std::uint32_t link, std::uint64_t frame);
   /// Contract: idle.
   void set_burst_options(const BurstOptions& options);
 
@@ -84,7 +103,7 @@ class PacketEngine final : public EventHandler {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  enum class EventKind : std::uint8_t { kServe, kArrive, kReady, kInjected, kDelivered };
+  enum class EventKind : std::uint8_t { kServe, kArrive, kReady, kResend, kInjected, kDelivered };
 
   /// Part of a message between two devices, moved by one event.
   struct Burst {
@@ -93,6 +112,7 @@ class PacketEngine final : public EventHandler {
     std::uint32_t hop = 0;         ///< Of `hops_`: the wire it waits for or is on.
     std::uint32_t index = 0;       ///< Among the bursts of its message.
     std::uint32_t shared = kNone;  ///< Of `shared_`: multicast copies free the buffer together.
+    std::uint32_t tries = 0;       ///< Times it was lost.
     Bytes payload;
     Bytes held;    ///< Credit it occupies of the link it came by.
     SimTime head;  ///< First frame there.
@@ -107,6 +127,9 @@ class PacketEngine final : public EventHandler {
     std::uint32_t sources_open = 0;
     std::uint32_t merge = kNone;  ///< Reduction: of `merges_`.
     GroupId group = 0;
+    RouteId route = kNone;            ///< Plain messages.
+    std::uint32_t next_open = kNone;  ///< On its route, where frames can be lost.
+    bool complete = false;
     MessageKind kind = MessageKind::kPlain;
     bool injected = false;
     bool delivered = false;
@@ -136,7 +159,8 @@ class PacketEngine final : public EventHandler {
     std::uint32_t hop = 0;  ///< Source: its first hop.
   };
   struct LinkState {
-    explicit LinkState(const LinkOptions& o) : timing(o.timing), options(o) {}
+    LinkState(const LinkOptions& o, std::uint64_t seed)
+        : timing(o.timing), options(o), random(seed, o.name) {}
     LinkTiming timing;
     LinkOptions options;
     CreditCounter credits;
@@ -150,6 +174,8 @@ class PacketEngine final : public EventHandler {
     Bytes sized_payload{UINT64_MAX};
     Bytes sized_wire;
     std::uint64_t sized_frames = 0;
+    RandomStream random;
+    std::uint64_t break_frame = UINT64_MAX;
   };
   struct Shared {
     std::uint32_t copies = 0;
@@ -161,6 +187,13 @@ class PacketEngine final : public EventHandler {
     Bytes unit;      ///< Largest frame payload on the way: bursts are whole multiples of it.
     Bytes longest;   ///< Burst that fits twice in the smallest buffer of given size on the way.
     Bytes room_for;  ///< Largest burst that the automatic buffers on the way were fitted to.
+  };
+  /// Messages of a route that can lose frames, in order of sending.
+  struct OpenOrder {
+    std::uint32_t first = kNone;
+    std::uint32_t last = kNone;
+    SimTime last_delivered;
+    std::uint32_t resend_queue = kNone;
   };
   struct Group {
     MessageKind kind = MessageKind::kMulticast;
@@ -186,20 +219,24 @@ class PacketEngine final : public EventHandler {
   void ServeAt(std::uint32_t link, SimTime at);
   void Kick(std::uint32_t link, SimTime now);
   void Serve(std::uint32_t link, SimTime now);
+  bool Breaks(std::uint32_t link_id, std::uint64_t frames);
+  void Replay(std::uint32_t link_id, Bytes payload, Bytes wire, LinkTiming::Booking& booking);
+  void Resend(std::uint32_t burst, std::uint32_t link_id, const LinkTiming::Booking& booking);
   void Arrive(std::uint32_t link, SimTime now);
   void Replicate(std::uint32_t burst, SimTime now);
   void Merge(std::uint32_t burst, SimTime now);
-  void Enqueue(std::uint32_t burst, SimTime now);
+  void Enqueue(std::uint32_t burst, SimTime now) {
+    EnqueueAt(hops_[bursts_[burst].hop].queue, burst, now);
+  }
+  void EnqueueAt(std::uint32_t queue, std::uint32_t burst, SimTime now);
   void FreeUpstream(const Burst& burst, std::uint32_t in_link, SimTime at);
   void ReturnCredit(std::uint32_t link, SimTime at, Bytes size);
   void CountArrived(std::uint32_t message, SimTime last_in);
-  void Finish(std::uint32_t message);
   Bytes SizeOnWire(LinkState& link, Bytes payload);
   Bytes NextPayload(const Queue& queue) const;
   Bytes BufferFor(const LinkState& link, Bytes burst) const;
   void MakeRoom(Route& route, Bytes burst);
 
-  std::uint32_t NewBurst();
   void Schedule(SimTime at, EventKind kind, std::uint32_t index) {
     queue_.Schedule(at, *this, static_cast<std::uint64_t>(kind) << 32 | index);
   }
@@ -208,6 +245,9 @@ class PacketEngine final : public EventHandler {
   NetworkClient* client_ = nullptr;
   WireObserver* observer_ = nullptr;
   BurstOptions burst_options_;
+  RetryOptions retry_options_;
+  bool lossy_ = false;                  ///< Some frame may be lost: every burst is then one frame.
+  std::vector<OpenOrder> open_orders_;  ///< One per route.
   std::vector<LinkState> links_;
   std::vector<LinkUse> use_;
   std::vector<Queue> queues_;

@@ -79,6 +79,13 @@ struct PacketNetwork::Impl {
 PacketNetwork::PacketNetwork(const Topology& topology, const Options& options)
     : impl_(std::make_unique<Impl>(topology, options)) {
   impl_->engine.set_burst_options(options.burst);
+  if (options.retry.timeout_exponent > 31) {
+    throw ConfigError({.field = "time-out exponent",
+                       .value = std::to_string(options.retry.timeout_exponent),
+                       .problem = "is too large",
+                       .expected = "0 to 31"});
+  }
+  impl_->engine.set_retry_options(options.retry);
   impl_->links_out.resize(topology.devices.size());
   for (LinkId id = 0; id < topology.links.size(); ++id) {
     const Link& link = topology.links[id];
@@ -88,7 +95,18 @@ PacketNetwork::PacketNetwork(const Topology& topology, const Options& options)
                             : TimingOf(topology, id, options),
         .buffer = options.link_buffer,
         .credit_latency = link.latency,
+        .link_replay = link.kind != LinkKind::kNetwork,
         .name = topology.devices[link.from].name + " -> " + topology.devices[link.to].name};
+    if (const auto rate = options.error_rates.find(id); rate != options.error_rates.end()) {
+      if (!(rate->second >= 0 && rate->second <= 1)) {
+        throw ConfigError({.file = topology.source,
+                           .field = wire.name + ": error rate",
+                           .value = std::to_string(rate->second),
+                           .problem = "is no share",
+                           .expected = "0 to 1"});
+      }
+      wire.error_rate = rate->second;
+    }
     impl_->engine.AddLink(wire);
   }
 }
@@ -146,6 +164,9 @@ std::string PacketNetwork::DescribeStall() const { return impl_->engine.Describe
 void PacketNetwork::set_observer(WireObserver* observer) { impl_->engine.set_observer(observer); }
 void PacketNetwork::set_burst_options(const BurstOptions& options) {
   impl_->engine.set_burst_options(options);
+}
+void PacketNetwork::BreakFrame(LinkId link, std::uint64_t frame) {
+  impl_->engine.BreakFrame(link, frame);
 }
 const PacketNetwork::Options& PacketNetwork::options() const { return impl_->options; }
 std::uint64_t PacketNetwork::packets() const { return impl_->engine.packets(); }

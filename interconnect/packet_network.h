@@ -2,6 +2,7 @@
 // The packet level: frames with headers, credits and arbitration on every link of a topology,
 // inside the SystemC kernel.
 
+#include <map>
 #include <memory>
 
 #include "interconnect/network.h"
@@ -25,6 +26,10 @@ class PacketNetwork final : public Network {
     /// Network switches send a frame on when its header is in; false: when it is in whole. NVLink
     /// and PCIe always cut through.
     bool network_cut_through = true;
+    /// Share of the frames of these links that arrive broken. Network links drop them and the
+    /// source sends again (`retry`); NVLink and PCIe replay them by themselves.
+    std::map<LinkId, double> error_rates;
+    RetryOptions retry;
     /// Time of a switch's reduction unit from the last operand's arrival. ASSUMED.
     Picoseconds reduce_latency = Nanoseconds(100);
   };
@@ -54,6 +59,8 @@ class PacketNetwork final : public Network {
   void set_observer(WireObserver* observer);
   /// Coarser or finer bursts for the next run. Contract: idle.
   void set_burst_options(const BurstOptions& options);
+  /// The `frame`-th frame (from 0) onto `link` in the next run arrives broken, once.
+  void BreakFrame(LinkId link, std::uint64_t frame);
   const Options& options() const;
   /// Frames sent since the last Reset, summed over links.
   std::uint64_t packets() const;

@@ -340,8 +340,14 @@ void CheckNics(const Cluster& cluster, std::vector<TopologyFinding>* findings) {
   for (const DeviceId gpu : cluster.gpus()) {
     const auto nics = cluster.NearestNics(gpu);
     if (nics.empty()) continue;
-    users[nics[0]].push_back(gpu);
     const auto type = PathTypeBetween(cluster, gpu, nics[0]);
+    // Equally near NICs share the GPUs, as NCCL spreads its channels over them.
+    DeviceId chosen = nics[0];
+    for (const DeviceId nic : nics) {
+      if (PathTypeBetween(cluster, gpu, nic) == type && users[nic].size() < users[chosen].size())
+        chosen = nic;
+    }
+    users[chosen].push_back(gpu);
     if (type != nccl::PathType::kSys && type != nccl::PathType::kPxn) continue;
     const auto route = cluster.FindRoute(gpu, nics[0]);
     if (!route) continue;
@@ -360,12 +366,14 @@ void CheckNics(const Cluster& cluster, std::vector<TopologyFinding>* findings) {
            Percent(now, wanted)});
     }
   }
-  for (const auto& [nic, gpus] : users) {
+  const auto loads = users;
+  for (const auto& [nic, gpus] : loads) {
+    if (gpus.empty()) continue;
     const std::size_t on_host = cluster.NearestNics(gpus[0]).size();
     if (gpus.size() < 2 || on_host < 2) continue;
     // NICs at the same distance that nobody is nearest to could share the load.
     std::size_t idle = 0;
-    for (const DeviceId other : cluster.NearestNics(gpus[0])) idle += !users.contains(other);
+    for (const DeviceId other : cluster.NearestNics(gpus[0])) idle += users[other].empty();
     if (idle == 0) continue;
     findings->push_back(
         {fmt::format("{} is the nearest NIC of {} GPUs while {} NIC{} of the host {} "

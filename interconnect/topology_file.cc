@@ -244,7 +244,9 @@ TopologyFormat TopologyFormatOf(const fs::path& path, std::string_view text) {
   if (first != std::string_view::npos && text[first] == '{') return TopologyFormat::kJson;
   const bool keys = text.find("devices:") != std::string_view::npos ||
                     text.find("links:") != std::string_view::npos;
-  if (text.find("GPU0") != std::string_view::npos && !keys) return TopologyFormat::kNvidiaSmi;
+  const bool matrix = text.find("GPU0") != std::string_view::npos ||
+                      text.find("CPU Affinity") != std::string_view::npos;
+  if (matrix && !keys) return TopologyFormat::kNvidiaSmi;
   return TopologyFormat::kYaml;
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
@@ -115,6 +116,13 @@ class Filler {
     const InputFault where = Where(node, path);
     switch (field.cpp_type()) {
       case pb::FieldDescriptor::CPPTYPE_STRING:
+        // An empty text would read as a field left out; only the values of a map may be empty.
+        if (text.empty() && !field.containing_type()->options().map_entry()) {
+          InputFault fault = where;
+          fault.problem = "is empty";
+          fault.expected = "a value, or the key left out";
+          throw ConfigError(std::move(fault));
+        }
         if (add) {
           reflection.AddString(message, &field, text);
         } else {

@@ -7,6 +7,16 @@
 #include "sim/error.h"
 
 namespace windtunnel {
+namespace {
+
+bool IsOnNetwork(const Cluster& cluster, DeviceId device) {
+  const auto links = cluster.links_out(device);
+  return std::any_of(links.begin(), links.end(), [&](LinkId link) {
+    return cluster.topology().links[link].kind == LinkKind::kNetwork;
+  });
+}
+
+}  // namespace
 
 JobPaths::JobPaths(const Cluster& cluster, std::vector<DeviceId> gpus, Options options)
     : cluster_(cluster),
@@ -59,7 +69,7 @@ JobPaths::Path JobPaths::Find(Rank from, Rank to, NicPair chosen) {
   if (gpus_[from] == gpus_[to]) return {Transport::kLocal, {}};
   const bool same_node = nodes_[from] == nodes_[to];
   // Endpoints that are on the network themselves, as in files of other simulators.
-  if (!same_node && nics_[from].empty() && nics_[to].empty()) {
+  if (!same_node && IsOnNetwork(cluster_, gpus_[from]) && IsOnNetwork(cluster_, gpus_[to])) {
     if (auto route = chooser_.Choose({.from = gpus_[from], .to = gpus_[to]}))
       return {Transport::kNetwork, std::move(*route)};
   }

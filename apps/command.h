@@ -28,6 +28,7 @@ extern const Command kMeasureCommand;
 extern const Command kTopoCommand;
 extern const Command kValidateCommand;
 extern const Command kReportCommand;
+extern const Command kMscclCommand;
 
 /// All commands, in the order of the help.
 const std::vector<Command>& Commands();

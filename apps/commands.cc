@@ -15,6 +15,7 @@ const std::vector<Command>& Commands() {
       kMeasureCommand,
       kReportCommand,
       kTopoCommand,
+      kMscclCommand,
   };
   return commands;
 }

@@ -266,9 +266,14 @@ bool GraphSearch::MayLeaveBy(std::uint32_t net, int position) const {
   const auto& nodes = view_.system().nodes(NodeKind::kNet);
   const std::uint32_t start = NetSlot(draft_.channels, 0);
   const bool odd = draft_.channels % 2 != 0;
+  const int plane = nodes[net].net.plane;
+  const int start_plane = nodes[start].net.plane;
+  if (plane != -1 && start_plane != -1 && plane != start_plane) return false;
   if (draft_.pattern == Pattern::kTree && net != start) return false;
-  const bool same_rail =
+  const bool rails_known = nodes[net].net.rail != -1 && nodes[start].net.rail != -1;
+  const bool same_card =
       nodes[net].net.asic == nodes[start].net.asic && nodes[net].net.port == nodes[start].net.port;
+  const bool same_rail = rails_known ? nodes[net].net.rail == nodes[start].net.rail : same_card;
   switch (rules_.cross) {
     case SearchRules::Cross::kFree:
       if (draft_.cross_nic != 1 && !same_rail) return false;
@@ -282,7 +287,8 @@ bool GraphSearch::MayLeaveBy(std::uint32_t net, int position) const {
         if (odd && net != NetSlot(draft_.channels - 1, 0)) return false;
       } else if (draft_.cross_nic == 0) {
         // On several hosts a rail may be the place of the card in its host.
-        const bool by_place = settings_.rail_per_host && nodes[net].host() != nodes[start].host();
+        const bool by_place =
+            !rails_known && settings_.rail_per_host && nodes[net].host() != nodes[start].host();
         const bool same_place = nodes[net].net.pci_group == nodes[start].net.pci_group &&
                                 nodes[net].net.port == nodes[start].net.port;
         if (!(by_place ? same_place : same_rail)) return false;

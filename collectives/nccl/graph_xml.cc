@@ -25,16 +25,29 @@ XmlElement Leaf(const char* name, const HostDevice& device, bool hexadecimal) {
   return out;
 }
 
-XmlElement ChannelElement(const SearchGraph::Channel& channel, bool hexadecimal) {
+XmlElement GpuLeaf(const HostDevice& device, const SearchRules& rules, const System& system) {
+  XmlElement out = Leaf("gpu", device, rules.writes_hex_devices);
+  if (!rules.writes_ranks) return out;
+  for (const SystemNode& gpu : system.nodes(NodeKind::kGpu)) {
+    if (gpu.host() == device.host && gpu.gpu.dev == static_cast<int>(device.dev)) {
+      out.Set("rank", std::to_string(gpu.gpu.rank));
+    }
+  }
+  return out;
+}
+
+XmlElement ChannelElement(const SearchGraph::Channel& channel, const SearchRules& rules,
+                          const System& system) {
   XmlElement out;
   out.name = "channel";
+  const bool hexadecimal = rules.writes_hex_devices;
   if (!channel.nets.empty()) out.children.push_back(Leaf("net", channel.nets[0], hexadecimal));
-  for (const HostDevice& gpu : channel.gpus) out.children.push_back(Leaf("gpu", gpu, hexadecimal));
+  for (const HostDevice& gpu : channel.gpus) out.children.push_back(GpuLeaf(gpu, rules, system));
   if (channel.nets.size() > 1) out.children.push_back(Leaf("net", channel.nets[1], hexadecimal));
   return out;
 }
 
-XmlElement GraphElement(const SearchGraph& graph, const SearchRules& rules) {
+XmlElement GraphElement(const SearchGraph& graph, const SearchRules& rules, const System& system) {
   int id = static_cast<int>(graph.id);
   if (graph.id == GraphId::kCollNetDirect && rules.collnet_direct_id_two) {
     id = static_cast<int>(GraphId::kCollNetChain);
@@ -52,7 +65,7 @@ XmlElement GraphElement(const SearchGraph& graph, const SearchRules& rules) {
   out.Set("typeinter", std::string(Name(graph.type_inter)));
   out.Set("samechannels", graph.same_channels ? "1" : "0");
   for (const SearchGraph::Channel& channel : graph.channels) {
-    out.children.push_back(ChannelElement(channel, rules.writes_hex_devices));
+    out.children.push_back(ChannelElement(channel, rules, system));
   }
   return out;
 }
@@ -198,12 +211,14 @@ class GraphReader {
 
 }  // namespace
 
-std::string WriteGraphXml(const std::vector<SearchGraph>& graphs, const NcclVersion& version) {
+std::string WriteGraphXml(const std::vector<SearchGraph>& graphs, const NcclVersion& version,
+                          const System& system) {
   const SearchRules rules = SearchRulesOf(version);
   XmlElement root;
   root.name = "graphs";
   root.Set("version", "1");
-  for (const SearchGraph& graph : graphs) root.children.push_back(GraphElement(graph, rules));
+  for (const SearchGraph& graph : graphs)
+    root.children.push_back(GraphElement(graph, rules, system));
   return WriteXml(root);
 }
 

@@ -45,13 +45,14 @@ PathBudget::PathBudget(const SystemView& view, const SearchRules& rules)
   }
   for (std::uint32_t g = 0; g < gpus_; ++g) {
     PciLinks pci;
-    const auto& links = system.nodes(NodeKind::kGpu)[g].links;
+    const NodeRef package = system.PackageOf(g);
+    const auto& links = system.at(package).links;
     for (std::uint32_t l = 0; l < links.size() && !pci.present; ++l) {
       if (links[l].kind != LinkKind::kPci) continue;
       const auto& down = system.at(links[l].to).links;
       for (std::uint32_t d = 0; d < down.size(); ++d) {
-        if (down[d].to != Gpu(g)) continue;
-        pci = {true, LinkIndex({Gpu(g), l}), LinkIndex({links[l].to, d})};
+        if (down[d].to != package) continue;
+        pci = {true, LinkIndex({package, l}), LinkIndex({links[l].to, d})};
         break;
       }
     }
@@ -69,7 +70,8 @@ PathBudget::Track PathBudget::MakeTrack(NodeRef from, NodeRef to, const SystemVi
     const SystemLink& link = system.at(hop.from).links[hop.link];
     const SystemNode& next = system.at(link.to);
     Track::Step step{.link = LinkIndex(hop), .pci = link.kind == LinkKind::kPci};
-    if (link.to.kind == NodeKind::kGpu && next.gpu.sm < 80 && from.kind != NodeKind::kGpu) {
+    const NodeKind package = view.rules().through_devices ? NodeKind::kDev : NodeKind::kGpu;
+    if (link.to.kind == package && next.gpu.sm < 80 && from.kind != NodeKind::kGpu) {
       step.back_share += kReverseShare;
     }
     if (link.to.kind == NodeKind::kCpu && link.kind == LinkKind::kNvl &&

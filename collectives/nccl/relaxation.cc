@@ -119,9 +119,10 @@ void GraphSearch::ChooseFirstRate() {
   float total = view_.total_rate();
   const bool one_gpu = gpus_ == 1;
   if (!rules_.one_gpu_is_local && one_gpu && !view_.system().inter) total = 0;
-  const auto count = static_cast<double>(gpus_);
+  const std::uint32_t packages = view_.system().count(NodeKind::kDev);
+  const auto count = static_cast<double>(packages > 0 ? packages : gpus_);
   const bool shared = draft_.pattern != Pattern::kRing;  // Each GPU but one sends up a tree.
-  if (!one_gpu && shared) total = static_cast<float>(total * (count / (count - 1)));
+  if (count > 1 && shared) total = static_cast<float>(total * (count / (count - 1)));
   rate_ = 0;
   while (rate_ + 1 < rates_.size()) {
     const float rate = rates_[rate_];

@@ -156,7 +156,8 @@ SearchRules SearchRulesOf(const NcclVersion& version) {
 
           .writes_nvls_heads_only = from(21),
           .writes_hex_devices = from(21),
-          .writes_latency = from(12)};
+          .writes_latency = from(12),
+          .writes_ranks = from(30)};
 }
 
 }  // namespace windtunnel::nccl

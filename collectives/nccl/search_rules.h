@@ -93,6 +93,7 @@ struct SearchRules {
   bool writes_nvls_heads_only;
   bool writes_hex_devices;
   bool writes_latency;
+  bool writes_ranks;  ///< GPUs of a graph file carry their rank too.
 };
 
 SearchRules SearchRulesOf(const NcclVersion& version);

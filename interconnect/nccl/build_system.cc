@@ -304,6 +304,10 @@ class Builder {
     net.gdr = IntegerOr(element, "gdr", 0) != 0;
     net.max_channels = IntegerOr(element, "maxconn", 64);
     net.collnet = IntegerOr(element, "coll", collnet_ ? 1 : 0) != 0;
+    if (rules_.device_nodes) {
+      net.rail = IntegerOr(element, "rail", -1);
+      net.plane = IntegerOr(element, "plane", -1);
+    }
     net.pci_group = bus_id ? *bus_id : net.asic;
     const float rate = net.rate;
     ConnectBoth(nic, ref, LinkKind::kNet, rate);
@@ -316,11 +320,19 @@ class Builder {
     const NodeKind kind = ReadClass(element, gpu, nic);
     std::optional<NodeRef> made;
     if (gpu != nullptr) {
-      if (gpu->Find("rank") == nullptr) {
-        Note(*gpu, "rank", "is missing, the GPU takes no part");
-        return;
+      for (const XmlElement& child : element.children) {
+        if (child.name != "gpu") continue;
+        if (child.Find("rank") == nullptr) {
+          Note(child, "rank", "is missing, the GPU takes no part");
+          return;
+        }
+        if (made && !rules_.device_nodes) break;
+        if (rules_.device_nodes) {
+          AddGpuOnDevice(element, child, parent, MakeId(host, bus_id));
+        } else {
+          made = AddGpu(child, MakeId(host, bus_id));
+        }
       }
-      made = AddGpu(*gpu, MakeId(host, bus_id));
     }
     if (nic != nullptr) {
       const std::int64_t id =
@@ -337,14 +349,25 @@ class Builder {
       made = AddSwitch(element, MakeId(host, bus_id), host);
     }
     if (!made) return;
-    const float rate = LinkRate(element);
-    if (gpu != nullptr && rules_.device_nodes && made->kind == NodeKind::kGpu) {
-      const NodeRef device = Create(element, NodeKind::kDev, MakeId(host, bus_id));
-      ConnectBoth(device, parent, LinkKind::kPci, rate);
-      ConnectBoth(device, *made, LinkKind::kLoc, kLocalRate);
-      return;
+    ConnectBoth(*made, parent, LinkKind::kPci, LinkRate(element));
+  }
+
+  /// From 2.30 on GPUs hang below the node of their package, which carries the links.
+  void AddGpuOnDevice(const XmlElement& element, const XmlElement& gpu_element, NodeRef parent,
+                      std::int64_t id) {
+    NodeRef device{NodeKind::kDev, 0};
+    if (const auto known = system_.FindById(NodeKind::kDev, id)) {
+      device.index = *known;
+    } else {
+      device = Create(element, NodeKind::kDev, id);
+      ConnectBoth(device, parent, LinkKind::kPci, LinkRate(element));
     }
-    ConnectBoth(*made, parent, LinkKind::kPci, rate);
+    std::int64_t gpu_id = id;
+    while (system_.FindById(NodeKind::kGpu, gpu_id)) ++gpu_id;
+    const NodeRef gpu = AddGpu(gpu_element, gpu_id);
+    system_.at(device).gpu.dev = system_.at(gpu).gpu.dev;
+    system_.at(device).gpu.sm = system_.at(gpu).gpu.sm;
+    ConnectBoth(device, gpu, LinkKind::kLoc, kLocalRate);
   }
 
   NodeKind ReadClass(const XmlElement& element, const XmlElement* gpu, const XmlElement* nic) {
@@ -446,25 +469,29 @@ class Builder {
     }
     if (element.name == "cpu") host = HostOf(element);
     if (const std::string* own = element.Find("busid")) bus_id = own;
-    for (const XmlElement& child : element.children) Walk(child, name, bus_id, host, visit);
+    bool gpu_seen = false;
+    for (const XmlElement& child : element.children) {
+      // GPUs of one package name the same links: the first counts.
+      if (child.name == "gpu" && gpu_seen && rules_.device_nodes) continue;
+      gpu_seen = gpu_seen || child.name == "gpu";
+      Walk(child, name, bus_id, host, visit);
+    }
   }
 
+  /// Kind of node that carries the links of a GPU.
+  NodeKind LinkEnd() const { return rules_.device_nodes ? NodeKind::kDev : NodeKind::kGpu; }
   std::optional<NodeRef> GpuAt(const std::string& bus_id, std::uint32_t host) const {
-    const auto index = system_.FindById(NodeKind::kGpu, MakeId(host, BusId(bus_id)));
+    const auto index = system_.FindById(LinkEnd(), MakeId(host, BusId(bus_id)));
     if (!index) return std::nullopt;
-    return NodeRef{NodeKind::kGpu, *index};
+    return NodeRef{LinkEnd(), *index};
   }
 
   /// The CPU above a node of the PCI tree: through switches only.
   std::optional<NodeRef> CpuAbove(NodeRef node, std::optional<NodeRef> from) const {
     if (node.kind == NodeKind::kCpu) return node;
     for (const SystemLink& link : system_.at(node).links) {
-      const bool up = link.kind == LinkKind::kPci ||
-                      (node.kind == NodeKind::kGpu && link.to.kind == NodeKind::kDev);
-      if (!up || link.to == from) continue;
-      if (link.to.kind != NodeKind::kPci && link.to.kind != NodeKind::kCpu &&
-          link.to.kind != NodeKind::kDev)
-        continue;
+      if (link.kind != LinkKind::kPci || link.to == from) continue;
+      if (link.to.kind != NodeKind::kPci && link.to.kind != NodeKind::kCpu) continue;
       if (const auto cpu = CpuAbove(link.to, node)) return cpu;
     }
     return std::nullopt;
@@ -510,15 +537,15 @@ class Builder {
     if (!remote) return;
     const float rate = static_cast<float>(count) * NvlinkRate(system_.at(gpu).gpu.sm, rules_);
     system_.Connect(gpu, *remote, LinkKind::kNvl, rate);
-    if (remote->kind != NodeKind::kGpu) system_.Connect(*remote, gpu, LinkKind::kNvl, rate);
+    if (remote->kind != LinkEnd()) system_.Connect(*remote, gpu, LinkKind::kNvl, rate);
   }
 
   /// A link between two GPUs counts in the direction of the GPU that names it, so both have to.
   void CheckNvlinkPairs(const XmlElement& top) const {
-    for (std::uint32_t i = 0; i < system_.count(NodeKind::kGpu); ++i) {
-      const NodeRef gpu{NodeKind::kGpu, i};
+    for (std::uint32_t i = 0; i < system_.count(LinkEnd()); ++i) {
+      const NodeRef gpu{LinkEnd(), i};
       for (const SystemLink& link : system_.at(gpu).links) {
-        if (link.kind != LinkKind::kNvl || link.to.kind != NodeKind::kGpu) continue;
+        if (link.kind != LinkKind::kNvl || link.to.kind != LinkEnd()) continue;
         const auto& back = system_.at(link.to).links;
         const bool both = std::any_of(back.begin(), back.end(), [&](const SystemLink& other) {
           return other.kind == LinkKind::kNvl && other.to == gpu;

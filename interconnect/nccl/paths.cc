@@ -29,13 +29,13 @@ PathType TypeOf(LinkKind kind) {
 }
 
 /// Type of `path` when it goes on from `node` over `link`.
-PathType TypeWith(const Path& path, NodeRef node, const SystemLink& link) {
+/// @param relays `node` is one that forwards for another GPU.
+PathType TypeWith(const Path& path, NodeRef node, const SystemLink& link, bool relays) {
   PathType type = TypeOf(link.kind);
   if (node.kind == NodeKind::kPci && link.to.kind == NodeKind::kPci) type = PathType::kPxb;
   const bool at_cpu = node.kind == NodeKind::kCpu || link.to.kind == NodeKind::kCpu;
   if (link.kind == LinkKind::kPci && at_cpu) type = PathType::kPhb;
-  if (node.kind == NodeKind::kGpu && path.type == PathType::kNvl && type == PathType::kNvl &&
-      path.hop_count() > 0) {
+  if (relays && path.type == PathType::kNvl && type == PathType::kNvl) {
     type = PathType::kNvb;
   }
   return std::max(path.type, type);
@@ -97,7 +97,8 @@ const Path& SystemView::NetToGpu(std::uint32_t net, std::uint32_t gpu) const {
 
 void SystemView::FindPaths() {
   paths_.Reset(system_);
-  for (const NodeKind kind : {NodeKind::kCpu, NodeKind::kGpu, NodeKind::kNet, NodeKind::kNvs}) {
+  for (const NodeKind kind :
+       {NodeKind::kCpu, NodeKind::kDev, NodeKind::kGpu, NodeKind::kNet, NodeKind::kNvs}) {
     for (std::uint32_t i = 0; i < system_.count(kind); ++i) FindPathsTo({kind, i});
   }
   DivertDisallowedPeers();
@@ -126,15 +127,21 @@ void SystemView::FindPathsTo(NodeRef base) {
         paths_.Make(link.to, base.kind, count, unreached);
         const Path& path = paths_.At(node, base);
         Path& other = paths_.At(link.to, base);
-        // A GPU forwards only over NVLink to another GPU, and only as the second hop.
-        const bool gpu_to_gpu = link.kind == LinkKind::kNvl && link.to.kind == NodeKind::kGpu;
-        if (node != base && node.kind == NodeKind::kGpu &&
-            (settings_.nvb_disable || !gpu_to_gpu || path.hop_count() > 1)) {
-          continue;
-        }
+        if (!MayForward(base, node, link, path.hop_count())) continue;
         const float rate = std::min(path.rate, link.rate);
-        const bool not_longer = other.rate == 0 || other.hop_count() > path.hop_count();
-        if (!not_longer || other.rate >= rate) continue;
+        const std::uint32_t hops = path.hop_count() + 1;
+        bool relays = node.kind == NodeKind::kGpu && path.hop_count() > 0;
+        if (rules_.through_devices) {
+          const std::uint32_t longest = base.kind == NodeKind::kGpu ? 2 : 1;
+          relays = node.kind == NodeKind::kDev && path.hop_count() == longest;
+        }
+        const PathType type = TypeWith(path, node, link, relays);
+        bool better = (other.rate == 0 || other.hop_count() >= hops) && other.rate < rate;
+        if (rules_.prefers_nearer_type) {
+          better = type < other.type || (type == other.type && other.rate < rate) ||
+                   (type == other.type && other.rate == rate && other.hop_count() > hops);
+        }
+        if (!better) continue;
 
         const auto& back = system_.at(link.to).links;
         const auto found = std::find_if(back.begin(), back.end(), [&](const SystemLink& candidate) {
@@ -146,7 +153,7 @@ void SystemView::FindPathsTo(NodeRef base) {
                                         std::string(Name(link.to.kind)) + " has no way back",
                              .expected = "links in both directions"});
         }
-        Path made{.type = TypeWith(path, node, link), .rate = rate, .hops = {}};
+        Path made{.type = type, .rate = rate, .hops = {}};
         made.hops.reserve(path.hops.size() + 1);
         made.hops.push_back({link.to, static_cast<std::uint32_t>(found - back.begin())});
         made.hops.insert(made.hops.end(), path.hops.begin(), path.hops.end());
@@ -155,6 +162,23 @@ void SystemView::FindPathsTo(NodeRef base) {
       }
     }
   }
+}
+
+/// A GPU forwards only over NVLink to another GPU, and only as the second hop. From 2.30 on its
+/// DEV node does.
+bool SystemView::MayForward(NodeRef base, NodeRef node, const SystemLink& link,
+                            std::uint32_t hops) const {
+  if (!rules_.through_devices) {
+    if (node == base || node.kind != NodeKind::kGpu) return true;
+    const bool to_gpu = link.kind == LinkKind::kNvl && link.to.kind == NodeKind::kGpu;
+    return !settings_.nvb_disable && to_gpu && hops <= 1;
+  }
+  const bool base_is_gpu = base.kind == NodeKind::kGpu;
+  const NodeRef start = base_is_gpu ? system_.PackageOf(base.index) : base;
+  if (node == start || node.kind != NodeKind::kDev) return true;
+  if (link.kind == LinkKind::kLoc && link.to.kind == NodeKind::kGpu) return true;
+  const bool to_device = link.kind == LinkKind::kNvl && link.to.kind == NodeKind::kDev;
+  return !settings_.nvb_disable && to_device && hops <= (base_is_gpu ? 2U : 1U);
 }
 
 /// The path of `from` to `to` becomes the one to `middle` followed by the one from there.
@@ -217,6 +241,7 @@ std::optional<std::uint32_t> SystemView::RelayCandidate(std::uint32_t gpu,
   const auto fits = [&](std::uint32_t relay) {
     const Path& relayed = GpuToNet(relay, net);
     if (relayed.type > own_limit || GpuToGpu(relay, gpu).type > PathType::kNvl) return false;
+    if (rules_.pxn_needs_gdr && Gdr(relay, net, true) == GdrMode::kOff) return false;
     const auto& gpus = system_.nodes(NodeKind::kGpu);
     if (rules_.pxn_same_host && gpus[relay].host() != gpus[gpu].host()) return false;
     const PathType limit = rules_.pxn_saves_from_above_pxn ? PathType::kPxn : own_limit;
@@ -284,15 +309,16 @@ void SystemView::FindStartRates() {
     max_rate_ = total_rate_ = kLocalRate;
     return;
   }
-  const NodeKind far = system_.inter ? NodeKind::kNet : NodeKind::kGpu;
-  for (std::uint32_t g = 0; g < system_.count(NodeKind::kGpu); ++g) {
+  const NodeKind near = rules_.through_devices ? NodeKind::kDev : NodeKind::kGpu;
+  const NodeKind far = system_.inter ? NodeKind::kNet : near;
+  for (std::uint32_t g = 0; g < system_.count(near); ++g) {
     for (std::uint32_t i = 0; i < system_.count(far); ++i) {
-      const Path& path = paths_.At(Gpu(g), {far, i});
+      const Path& path = paths_.At({near, g}, {far, i});
       if (path.hop_count() > 0) max_rate_ = std::max(max_rate_, path.rate);
     }
     float nvlink = 0;
     float pci = 0;
-    for (const SystemLink& link : system_.nodes(NodeKind::kGpu)[g].links) {
+    for (const SystemLink& link : system_.nodes(near)[g].links) {
       if (link.kind == LinkKind::kNvl) nvlink += link.rate;
       if (link.kind == LinkKind::kPci) pci = link.rate;
     }
@@ -379,14 +405,14 @@ std::optional<std::uint32_t> SystemView::LocalNet(std::uint32_t gpu, int channel
   const std::vector<std::uint32_t> nets = Nearest(Gpu(gpu), NodeKind::kNet);
   if (nets.empty()) return std::nullopt;
   const int count = static_cast<int>(nets.size());
+  const int sharers = static_cast<int>(Nearest(Net(nets[0]), NodeKind::kGpu).size());
   int per_gpu = count;
   if (settings_.net_policy == PathSettings::NetPolicy::kAuto) {
-    const int sharers = static_cast<int>(Nearest(Net(nets[0]), NodeKind::kGpu).size());
     per_gpu = sharers == 0 ? count : (count + sharers - 1) / sharers;
   } else if (settings_.net_policy == PathSettings::NetPolicy::kMax) {
     per_gpu = std::min(settings_.net_policy_count, count);
   }
-  int net = dev;
+  int net = rules_.net_start_within_sharers && sharers > 0 ? dev % sharers : dev;
   if ((count & (count - 1)) == 0) net = MirrorBits(net, count);
   net += channel % per_gpu;
   return nets[static_cast<std::size_t>(net % count)];
@@ -421,7 +447,13 @@ std::uint32_t SystemView::Relay(std::uint32_t gpu, std::uint32_t net) const {
 std::uint32_t SystemView::LocalCpu(std::uint32_t gpu) const {
   std::optional<std::uint32_t> nearest;
   std::uint32_t fewest = 0;
-  for (std::uint32_t c = 0; c < system_.count(NodeKind::kCpu); ++c) {
+  std::vector<std::uint32_t> candidates;
+  if (rules_.local_cpu_by_rate) {
+    candidates = Nearest(Gpu(gpu), NodeKind::kCpu);
+  } else {
+    for (std::uint32_t c = 0; c < system_.count(NodeKind::kCpu); ++c) candidates.push_back(c);
+  }
+  for (const std::uint32_t c : candidates) {
     const std::uint32_t hops = paths_.At(Gpu(gpu), Cpu(c)).hop_count();
     if (hops == 0 && rules_.local_cpu_has_to_be_reached) continue;
     if (fewest == 0 || hops < fewest) {

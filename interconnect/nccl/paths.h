@@ -139,6 +139,7 @@ class SystemView {
   };
   void FindPaths();
   void FindPathsTo(NodeRef base);
+  bool MayForward(NodeRef base, NodeRef node, const SystemLink& link, std::uint32_t hops) const;
   void JoinAt(NodeRef middle, NodeRef from, NodeRef to);
   void DivertDisallowedPeers();
   void MarkC2cNets();

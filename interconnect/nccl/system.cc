@@ -23,6 +23,13 @@ std::optional<std::uint32_t> System::GpuOfRank(int rank) const {
   return std::nullopt;
 }
 
+NodeRef System::PackageOf(std::uint32_t gpu) const {
+  for (const SystemLink& link : nodes(NodeKind::kGpu)[gpu].links) {
+    if (link.to.kind == NodeKind::kDev) return link.to;
+  }
+  return Gpu(gpu);
+}
+
 void System::Connect(NodeRef from, NodeRef to, LinkKind kind, float rate) {
   auto& links = at(from).links;
   std::size_t i = 0;
@@ -47,7 +54,7 @@ void System::Remove(NodeRef node) {
 }
 
 int System::MinSm() const {
-  const auto& gpus = nodes(NodeKind::kGpu);
+  const auto& gpus = nodes(count(NodeKind::kDev) > 0 ? NodeKind::kDev : NodeKind::kGpu);
   WT_CHECK(!gpus.empty());
   return std::min_element(gpus.begin(), gpus.end(),
                           [](const auto& a, const auto& b) { return a.gpu.sm < b.gpu.sm; })
@@ -55,7 +62,7 @@ int System::MinSm() const {
 }
 
 int System::MaxSm() const {
-  const auto& gpus = nodes(NodeKind::kGpu);
+  const auto& gpus = nodes(count(NodeKind::kDev) > 0 ? NodeKind::kDev : NodeKind::kGpu);
   WT_CHECK(!gpus.empty());
   return std::max_element(gpus.begin(), gpus.end(),
                           [](const auto& a, const auto& b) { return a.gpu.sm < b.gpu.sm; })

@@ -52,6 +52,7 @@ struct NodeRef {
 constexpr NodeRef Gpu(std::uint32_t index) { return {NodeKind::kGpu, index}; }
 constexpr NodeRef Net(std::uint32_t index) { return {NodeKind::kNet, index}; }
 constexpr NodeRef Cpu(std::uint32_t index) { return {NodeKind::kCpu, index}; }
+constexpr NodeRef Dev(std::uint32_t index) { return {NodeKind::kDev, index}; }
 constexpr NodeRef Nvs(std::uint32_t index) { return {NodeKind::kNvs, index}; }
 
 struct SystemLink {
@@ -66,6 +67,7 @@ struct SystemNode {
   std::int64_t id = 0;
   std::vector<SystemLink> links;  ///< In the order in which paths look at them.
 
+  /// Of a GPU; a DEV node has `dev` and `sm` of its GPUs.
   struct {
     int dev = -1;
     int rank = -1;
@@ -82,6 +84,8 @@ struct SystemNode {
     bool gdr = false;
     bool collnet = false;
     int max_channels = 64;
+    int rail = -1;  ///< Numbers of rail and plane, from 2.30 on; -1 unknown.
+    int plane = -1;
   } net;
   struct {
     CpuArch arch = CpuArch::kUnknown;
@@ -127,11 +131,14 @@ class System {
   std::optional<std::uint32_t> FindById(NodeKind kind, std::int64_t id) const;
   /// Index of the GPU with that rank, if it is part of the system.
   std::optional<std::uint32_t> GpuOfRank(int rank) const;
+  /// The DEV node above a GPU, from 2.30 on; before the GPU itself.
+  NodeRef PackageOf(std::uint32_t gpu) const;
   /// Adds `rate` to the link of that kind, made when there is none; links stay sorted by rate.
   void Connect(NodeRef from, NodeRef to, LinkKind kind, float rate);
   /// Removes a node and all links to it; the nodes of its kind behind it move up.
   void Remove(NodeRef node);
-  /// Smallest and largest compute capability. Contract: at least one GPU.
+  /// Smallest and largest compute capability (of all packages where there are DEV nodes). Contract:
+  /// at least one GPU.
   int MinSm() const;
   int MaxSm() const;
 

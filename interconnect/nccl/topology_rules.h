@@ -47,6 +47,8 @@ struct PathRules {
   bool unreached_is_disconnected;    ///< A node not reached counts as DIS; before as LOC.
   bool back_link_of_same_kind;       ///< A hop uses the link of the same kind; before the first.
   bool local_cpu_has_to_be_reached;  ///< Before, a CPU of another host could be the local one.
+  bool through_devices;              ///< GPUs forward as their DEV node; before as themselves.
+  bool local_cpu_by_rate;            ///< The local CPU is the one reached best; before by hops.
   bool prefers_nearer_type;          ///< A nearer type replaces a path whatever its rate.
   // Peer to peer.
   bool p2p_short_by_default;   ///< Up to PXB (SYS for one or two GPUs on AMD); before up to
@@ -55,6 +57,7 @@ struct PathRules {
   bool trimmed_peers_use_shm;  ///< A peer cut out of the system is reached by shared memory.
   // GPU to NIC.
   Pxn pxn;
+  bool pxn_needs_gdr;                 ///< The relay has to reach the NIC by GPUDirect.
   bool pxn_same_host;                 ///< The relay has to be on the GPU's host.
   bool pxn_for_rate;                  ///< PXN also for a higher rate, not only to avoid the CPU.
   bool pxn_saves_from_above_pxn;      ///< "Avoids the CPU" means a path above PXN; before a path
@@ -69,10 +72,11 @@ struct PathRules {
   bool no_gdr_diverts_all;            ///< Without GPUDirect also paths from PHB on go through the
                                       ///< GPU's CPU.
   // Local NICs.
-  bool nets_by_distance;   ///< Local NIC = nearest ones shared out by device number and
-                           ///< channel; before by device number alone.
-  bool local_gpu_is_near;  ///< The local GPU of a NIC is one of the nearest.
-  bool net_policy;         ///< NCCL_NETDEVS_POLICY.
+  bool nets_by_distance;          ///< Local NIC = nearest ones shared out by device number and
+                                  ///< channel; before by device number alone.
+  bool net_start_within_sharers;  ///< The device number counts modulo the GPUs that share.
+  bool local_gpu_is_near;         ///< The local GPU of a NIC is one of the nearest.
+  bool net_policy;                ///< NCCL_NETDEVS_POLICY.
   // System.
   bool keeps_nets;         ///< NICs stay in the system of a one-node job.
   bool domain_by_type;     ///< GPUs apart are marked by a path of type NET; before by a

@@ -94,15 +94,23 @@ SystemView::Peer SystemView::CheckPeer(std::uint32_t from, std::uint32_t to) con
   Peer peer;
   const Path& path = GpuToGpu(from, to);
   const auto& gpus = system_.nodes(NodeKind::kGpu);
-  if (path.hop_count() == 2) {
-    const NodeRef middle = system_.at(path.hops[0].from).links[path.hops[0].link].to;
-    if (middle.kind == NodeKind::kGpu) peer.via = middle.index;
+  // A relay is the second node of a path GPU, GPU, GPU; from 2.30 on the third of GPU, DEV, DEV,
+  // DEV, GPU.
+  const std::size_t before_relay = rules_.through_devices ? 1 : 0;
+  if (path.hop_count() == 2 * (before_relay + 1)) {
+    const LinkRef& hop = path.hops[before_relay];
+    const NodeRef middle = system_.at(hop.from).links[hop.link].to;
+    for (std::uint32_t g = 0; g < gpus.size(); ++g) {
+      const bool relays = rules_.through_devices ? middle.kind == NodeKind::kDev : true;
+      if (relays && system_.PackageOf(g) == middle && !peer.via) peer.via = g;
+    }
   }
   const auto& cpu = system_.nodes(NodeKind::kCpu)[0].cpu;
   PathType limit = PathType::kSys;
   if (rules_.p2p_short_by_default) {
     const bool amd_pair =
-        cpu.arch == CpuArch::kX86 && cpu.vendor == CpuVendor::kAmd && gpus.size() <= 2;
+        cpu.arch == CpuArch::kX86 && cpu.vendor == CpuVendor::kAmd &&
+        system_.count(rules_.through_devices ? NodeKind::kDev : NodeKind::kGpu) <= 2;
     if (!amd_pair) limit = PathType::kPxb;
   } else if (cpu.arch == CpuArch::kArm ||
              (cpu.arch == CpuArch::kX86 &&

@@ -260,7 +260,7 @@ class Verifier {
     if (!in) return;
     const std::string expected{std::istreambuf_iterator<char>(in),
                                std::istreambuf_iterator<char>()};
-    const std::string got = WriteGraphXml(result.graphs, version_);
+    const std::string got = WriteGraphXml(result.graphs, version_, result.view.system());
     if (expected == got) {
       Kind("graph files").Agree();
       return;

@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(OtherReleases, RecordedSearch,
                          ::testing::Values("2.10.3", "2.12.12", "2.18.5", "2.19.4", "2.20.5",
                                            "2.21.5", "2.22.3", "2.23.4", "2.24.3", "2.25.1",
                                            "2.26.2", "2.27.5", "2.27.7", "2.28.7", "2.29.2",
-                                           "2.29.7"));
+                                           "2.29.7", "2.30.7"));
 
 TEST(RecordedSearchOfTheDefaultRelease, AgreesOnASampleOfAllCases) {
   WT_REFERENCE_OR_SKIP(reference);

@@ -62,8 +62,12 @@ TEST(SearchOfRealFiles, FindsTheChannelsAndRatesOfNccl) {
     SCOPED_TRACE(std::string(row.file) + " N=" + std::to_string(row.nodes));
     const NodeSearchResult result = Search(folder / row.file, row.nodes);
     EXPECT_EQ(Summary(result, GraphId::kRing), row.ring);
-    if (*row.tree != '\0') EXPECT_EQ(Summary(result, GraphId::kTree), row.tree);
-    if (*row.nvls != '\0') EXPECT_EQ(Summary(result, GraphId::kNvls), row.nvls);
+    if (*row.tree != '\0') {
+      EXPECT_EQ(Summary(result, GraphId::kTree), row.tree);
+    }
+    if (*row.nvls != '\0') {
+      EXPECT_EQ(Summary(result, GraphId::kNvls), row.nvls);
+    }
   }
 }
 

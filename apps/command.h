@@ -29,6 +29,7 @@ extern const Command kTopoCommand;
 extern const Command kValidateCommand;
 extern const Command kReportCommand;
 extern const Command kMscclCommand;
+extern const Command kNcclCommand;
 
 /// All commands, in the order of the help.
 const std::vector<Command>& Commands();

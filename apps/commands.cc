@@ -14,6 +14,7 @@ const std::vector<Command>& Commands() {
       kValidateCommand,
       kMeasureCommand,
       kReportCommand,
+      kNcclCommand,
       kTopoCommand,
       kMscclCommand,
   };

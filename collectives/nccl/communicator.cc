@@ -11,6 +11,7 @@ namespace windtunnel::nccl {
 namespace {
 
 constexpr NcclVersion kCellsSince{2, 22, 3};
+constexpr NcclVersion kEvenPartsSince{2, 20, 3};
 
 // The links of a communicator as the send/receive planner asks for them.
 class Links final : public PeerLinks {
@@ -55,7 +56,9 @@ CallPlan Communicator::Plan(const CollectiveCall& call) const {
 }
 
 GroupPlan Communicator::PlanGroup(std::span<const CollectiveCall> calls) const {
-  return version() >= kCellsSince ? PlanCells(Context(), calls) : PlanBefore222(Context(), calls);
+  if (version() >= kCellsSince) return PlanCells(Context(), calls);
+  return version() >= kEvenPartsSince ? PlanEvenParts(Context(), calls)
+                                      : PlanInterleaved(Context(), calls);
 }
 
 LocalTransport Communicator::TransportBetween(Rank from, Rank to) const {

@@ -230,14 +230,17 @@ class Builder {
     out_.collnet_direct_depth = out_.max_local_ranks == 1 ? 1 : 2;
     out_.collnet_chain_depth = out_.rank_count() / out_.node_count();
   }
-  // First ranks of the search channels, each once.
+  // First ranks of the search channels.
   Ranks Heads(std::uint32_t node, GraphId id, int channel_count) const {
     Ranks heads;
     const auto& channels = orders_.at(job_.nodes[node].get()).Of(id);
     for (std::size_t c = 0; c < std::min(channels.size(), static_cast<std::size_t>(channel_count));
          ++c) {
       const std::int32_t head = gpu_rank_[node][static_cast<std::size_t>(channels[c].front())];
-      if (std::find(heads.begin(), heads.end(), head) == heads.end()) heads.push_back(head);
+      // Up to 2.19 the switch's heads count again when a GPU leads several channels.
+      const bool repeats = id == GraphId::kNvls && version_ < NcclVersion{2, 20, 3};
+      if (repeats || std::find(heads.begin(), heads.end(), head) == heads.end())
+        heads.push_back(head);
     }
     return heads;
   }
@@ -334,7 +337,7 @@ class Builder {
                      : nvlink ? env_.GetInt("NCCL_P2P_NVL_CHUNKSIZE", planning.p2p_chunk_nvlink)
                               : env_.GetInt("NCCL_P2P_PCI_CHUNKSIZE", planning.p2p_chunk_pci);
     const std::int64_t most = out_.buffer[Index(Protocol::kSimple)] / planning.buffer_steps;
-    out_.p2p_chunk = std::min(out_.p2p_chunk, most);
+    if (version_ >= NcclVersion{2, 19, 1}) out_.p2p_chunk = std::min(out_.p2p_chunk, most);
     NvlsChunks();
   }
 
@@ -349,7 +352,7 @@ class Builder {
       const std::int64_t start =
           version_ >= NcclVersion{2, 21, 5} ? out_.nvls_chunk : planning.nvls_tree_chunk;
       tree_chunk =
-          version_ >= NcclVersion{2, 20, 3} && out_.node_count() >= 4 ? std::int64_t{65536} : start;
+          version_ >= NcclVersion{2, 19, 1} && out_.node_count() >= 4 ? std::int64_t{65536} : start;
     }
     out_.nvls_tree_chunk = env_.GetInt("NCCL_NVLSTREE_MAX_CHUNKSIZE", tree_chunk);
     if (!out_.flags.nvls) out_.nvls_chunk = out_.nvls_tree_chunk = 0;

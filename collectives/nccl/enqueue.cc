@@ -92,57 +92,6 @@ class Eligibility {
   bool nvls_ = false;
 };
 
-// Channels and threads for the chosen combination.
-void SizeChoice(const PlanningContext& context, std::uint64_t bytes, Choice& choice) {
-  const Connections& comm = context.connections;
-  const NcclVersion& version = context.constants.version;
-  const std::size_t a = Index(choice.algorithm);
-  const std::size_t p = Index(choice.protocol);
-  const bool nvls =
-      choice.algorithm == AlgorithmId::kNvls || choice.algorithm == AlgorithmId::kNvlsTree;
-  const bool direct = choice.algorithm == AlgorithmId::kCollNetDirect;
-  // 2.20 and 2.21 keep the channels that were added for NVLS out of other algorithms.
-  int channels = version >= NcclVersion{2, 20, 3} && version < NcclVersion{2, 22, 3}
-                     ? comm.channel_count_before_nvls
-                     : comm.channel_count;
-  int threads = context.tuning.max_threads[a][p];
-  std::int64_t threshold = context.tuning.thread_thresholds[a][p];
-  const auto small = [&](std::int64_t heads) {
-    return static_cast<std::int64_t>(bytes) < channels * threads * heads * threshold;
-  };
-  if (direct) {
-    const std::int64_t heads = comm.collnet_heads;
-    bool again = true;
-    for (int step = 16; step >= 1 && again; step /= 2) {
-      while ((again = small(heads)) && channels > step) {
-        if (channels == step + step / 2) threshold /= 2;
-        --channels;
-      }
-    }
-  } else if (nvls) {
-    const bool in_network = comm.node_count() > 1 && choice.algorithm == AlgorithmId::kNvls;
-    channels = version >= NcclVersion{2, 28, 3} && in_network
-                   ? std::min(comm.nvls_channels, comm.channel_count)
-                   : comm.nvls_channels;
-  } else {
-    while (channels >= 2 && small(1)) --channels;
-    while (small(1) && threads % 128 == 0) threads /= 2;
-  }
-  const auto& planning = context.constants.planning;
-  if (choice.protocol == Protocol::kSimple) {
-    if (choice.algorithm == AlgorithmId::kRing) threads += kWarp;  // A warp to synchronise.
-    if (choice.algorithm == AlgorithmId::kTree) threads += 4 * kWarp;
-    if (version < NcclVersion{2, 14, 3} && direct) threads += 3 * kWarp;
-  }
-  threads = std::max(threads, planning.min_warps * kWarp);
-  const bool whole_block =
-      choice.algorithm == AlgorithmId::kPat ||
-      (choice.algorithm == AlgorithmId::kTree && version >= NcclVersion{2, 22, 3});
-  if (whole_block) threads = planning.max_block_threads;
-  choice.max_channels = channels;
-  choice.threads = threads;
-}
-
 struct Steps {
   int chunk = 1;
   int slice = 1;
@@ -175,7 +124,7 @@ class ChunkRules {
         HalveByDepth(comm_.collnet_direct_depth, comm_.collnet_heads, 64, 8, 8);
         break;
       case AlgorithmId::kCollNetChain:
-        if (Since(19, 1)) chunk_ = std::min(256 * kKiB, step);
+        chunk_ = std::min(256 * kKiB, step);
         HalveByDepth(comm_.collnet_chain_depth, 1, 64, 8, 1);
         break;
       case AlgorithmId::kNvls:
@@ -230,7 +179,7 @@ class ChunkRules {
   }
   void NvlsTree() {
     if (Since(21, 5)) chunk_ = comm_.nvls_chunk;
-    if (Since(20, 3)) chunk_ = std::min(chunk_, comm_.nvls_tree_chunk);
+    if (Since(19, 1)) chunk_ = std::min(chunk_, comm_.nvls_tree_chunk);
     Limit(32, 256 * kKiB);
     Limit(16, 128 * kKiB);
     Limit(4, 64 * kKiB);
@@ -279,6 +228,58 @@ std::int64_t GrainOf(Protocol protocol) {
 
 }  // namespace
 
+void SizeChannels(const PlanningContext& context, std::uint64_t bytes, Choice& choice,
+                  int channels_to_use) {
+  const Connections& comm = context.connections;
+  const NcclVersion& version = context.constants.version;
+  const std::size_t a = Index(choice.algorithm);
+  const std::size_t p = Index(choice.protocol);
+  const bool nvls =
+      choice.algorithm == AlgorithmId::kNvls || choice.algorithm == AlgorithmId::kNvlsTree;
+  const bool direct = choice.algorithm == AlgorithmId::kCollNetDirect;
+  // 2.20 and 2.21 keep the channels that were added for NVLS out of other algorithms.
+  int channels = version >= NcclVersion{2, 20, 3} && version < NcclVersion{2, 22, 3}
+                     ? comm.channel_count_before_nvls
+                     : comm.channel_count;
+  if (channels_to_use > 0) channels = channels_to_use;
+  int threads = context.tuning.max_threads[a][p];
+  std::int64_t threshold = context.tuning.thread_thresholds[a][p];
+  const auto small = [&](std::int64_t heads) {
+    return static_cast<std::int64_t>(bytes) < channels * threads * heads * threshold;
+  };
+  if (direct) {
+    const std::int64_t heads = comm.collnet_heads;
+    bool again = true;
+    for (int step = 16; step >= 1 && again; step /= 2) {
+      while ((again = small(heads)) && channels > step) {
+        if (channels == step + step / 2) threshold /= 2;
+        --channels;
+      }
+    }
+  } else if (nvls) {
+    const bool in_network = comm.node_count() > 1 && choice.algorithm == AlgorithmId::kNvls;
+    channels = version >= NcclVersion{2, 28, 3} && in_network
+                   ? std::min(comm.nvls_channels, comm.channel_count)
+                   : comm.nvls_channels;
+  } else {
+    while (channels >= 2 && small(1)) --channels;
+    while (small(1) && threads % 128 == 0) threads /= 2;
+  }
+  const auto& planning = context.constants.planning;
+  if (choice.protocol == Protocol::kSimple) {
+    if (choice.algorithm == AlgorithmId::kRing) threads += kWarp;  // A warp to synchronise.
+    if (choice.algorithm == AlgorithmId::kTree) threads += 4 * kWarp;
+    if (version < NcclVersion{2, 14, 3} && direct) threads += 4 * kWarp;
+  }
+  threads = std::max(threads, planning.min_warps * kWarp);
+  const bool whole_block =
+      choice.algorithm == AlgorithmId::kPat ||
+      (choice.algorithm == AlgorithmId::kTree && version >= NcclVersion{2, 22, 3});
+  if (whole_block) threads = planning.max_block_threads;
+  choice.max_channels = channels;
+  choice.threads = threads;
+}
+
 std::uint64_t ModelBytes(const CollectiveCall& call, int rank_count) {
   const std::uint64_t bytes = call.count * SizeOf(call.type);
   const bool gathers =
@@ -297,8 +298,8 @@ void ThrowNothingLeft(const PlanningContext& context, const CollectiveCall& call
 }
 
 std::optional<Choice> Choose(const PlanningContext& context, const CollectiveCall& call,
-                             std::uint64_t bytes, int pipelined,
-                             std::vector<Candidate>* candidates) {
+                             std::uint64_t bytes, int pipelined, std::vector<Candidate>* candidates,
+                             int channels) {
   const Eligibility eligibility(context, call);
   const Connections& comm = context.connections;
   const NcclVersion& version = context.constants.version;
@@ -315,7 +316,7 @@ std::optional<Choice> Choose(const PlanningContext& context, const CollectiveCal
     for (std::size_t p = 0; p < kProtocolCount; ++p) {
       const auto protocol = static_cast<Protocol>(p);
       auto time = ModelTime(context.tuning, comm, context.constants, call.function, algorithm,
-                            protocol, bytes, pipelined);
+                            protocol, bytes, pipelined, channels);
       if (!time) continue;
       if (candidates != nullptr) candidates->push_back({algorithm, protocol, *time});
       if (!eligibility.Allows(algorithm)) continue;
@@ -347,7 +348,7 @@ std::optional<Choice> Choose(const PlanningContext& context, const CollectiveCal
   }
   if (!found) return std::nullopt;
   best.time_us = least;
-  SizeChoice(context, bytes, best);
+  SizeChannels(context, bytes, best, channels);
   if (rule != nullptr && rule->channels > 0) best.max_channels = rule->channels;
   return best;
 }
@@ -379,13 +380,21 @@ Chunking PlanChunks(const PlanningContext& context, const CollectiveCall& call,
   std::int64_t step = comm.buffer[Index(protocol)] / buffer_steps;
   const Steps steps = StepsOf(call.function, algorithm, protocol);
   std::int64_t chunk = step * steps.chunk;
-  if (protocol == Protocol::kLl) chunk /= 2;                  // Half of a line is flags.
-  if (protocol == Protocol::kLl128) chunk = chunk / 16 * 15;  // One word of sixteen is a flag.
+  // Data bytes of a buffer: half of an LL line is flags, one word of sixteen in LL128.
+  const auto data_of = [&](std::int64_t size) {
+    if (protocol == Protocol::kLl) return size / 2;
+    return protocol == Protocol::kLl128 ? size / 16 * 15 : size;
+  };
   if (algorithm == AlgorithmId::kCollNetChain)
     step = comm.buffer[Index(Protocol::kSimple)] / buffer_steps;
-  chunk = ChunkRules(context, algorithm, protocol, call.function, channels,
-                     static_cast<std::int64_t>(bytes))
-              .Apply(chunk, step * steps.chunk);
+  ChunkRules rules(context, algorithm, protocol, call.function, channels,
+                   static_cast<std::int64_t>(bytes));
+  // Before 2.20 the rules and the network side count flags too.
+  const bool with_flags = version < NcclVersion{2, 20, 3};
+  if (!with_flags) chunk = data_of(chunk);
+  chunk = rules.Apply(chunk, step * steps.chunk);
+  const std::int64_t network_chunk = chunk;
+  if (with_flags) chunk = data_of(chunk);
   if (version >= NcclVersion{2, 22, 3}) chunk = chunk / GrainOf(protocol) * GrainOf(protocol);
   WT_CHECK(chunk > 0) << "empty chunk for " << Name(algorithm) << "/" << Name(protocol);
 
@@ -397,12 +406,7 @@ Chunking PlanChunks(const PlanningContext& context, const CollectiveCall& call,
   out.proxy.steps = loop.steps * loops * steps.chunk;
   out.proxy.chunk_steps = steps.chunk;
   out.proxy.slice_steps = steps.slice;
-  out.proxy.chunk_bytes = chunk;
-  // Before 2.20 the network side counts LL and LL128 with their flags.
-  if (version < NcclVersion{2, 20, 3}) {
-    if (protocol == Protocol::kLl) out.proxy.chunk_bytes *= 2;
-    if (protocol == Protocol::kLl128) out.proxy.chunk_bytes = chunk / 15 * 16;
-  }
+  out.proxy.chunk_bytes = with_flags ? network_chunk : chunk;
   out.proxy.slice_bytes = out.proxy.chunk_bytes / steps.chunk * steps.slice;
   out.proxy.slot_bytes = step * steps.slice;
   if (algorithm == AlgorithmId::kPat)

@@ -117,10 +117,13 @@ struct Choice {
 };
 /// Cheapest combination that may run the call and its channels and threads; nothing when none is
 /// left. `bytes`: the model's size; `pipelined` as in ModelTime. `candidates` (optional) receives
-/// the times of all that are on.
+/// the times of all that are on. `channels` (before 2.22): channels to choose for, 0 = all.
 std::optional<Choice> Choose(const PlanningContext& context, const CollectiveCall& call,
                              std::uint64_t bytes, int pipelined,
-                             std::vector<Candidate>* candidates = nullptr);
+                             std::vector<Candidate>* candidates = nullptr, int channels = 0);
+/// Channels and threads of a choice for a call of `bytes`; starts from `channels` when not 0.
+void SizeChannels(const PlanningContext& context, std::uint64_t bytes, Choice& choice,
+                  int channels = 0);
 
 /// Chunk size and network steps of `bytes` (in the sense of the model) on `channels` channels.
 struct Chunking {
@@ -133,8 +136,10 @@ Chunking PlanChunks(const PlanningContext& context, const CollectiveCall& call,
 /// Plans a group; a single call is a group of one. Versions from 2.22 on: traffic cells.
 /// @throws ConfigError when nothing is left to choose for a call.
 GroupPlan PlanCells(const PlanningContext& context, std::span<const CollectiveCall> calls);
-/// The same for 2.20 and 2.21 (even parts) and for 2.10 to 2.19 (interleaved chunks).
-GroupPlan PlanBefore222(const PlanningContext& context, std::span<const CollectiveCall> calls);
+/// The same for 2.20 and 2.21: even parts.
+GroupPlan PlanEvenParts(const PlanningContext& context, std::span<const CollectiveCall> calls);
+/// The same for 2.10 to 2.19: interleaved chunks.
+GroupPlan PlanInterleaved(const PlanningContext& context, std::span<const CollectiveCall> calls);
 
 /// True for all-gather and broadcast, which NCCL plans in bytes.
 constexpr bool CountsBytes(Function f) {

@@ -574,7 +574,7 @@ namespace {
 
 std::optional<float> TimeOf(const TuningTable::Entry& entry, const Connections& connections,
                             const Constants& constants, Function function, AlgorithmId algorithm,
-                            Protocol protocol, std::uint64_t bytes, int pipelined) {
+                            Protocol protocol, std::uint64_t bytes, int pipelined, int channels) {
   float bandwidth = entry.bandwidth;
   float latency = entry.latency;
   if (bandwidth == 0) return std::nullopt;
@@ -591,6 +591,9 @@ std::optional<float> TimeOf(const TuningTable::Entry& entry, const Connections& 
   if (function == Function::kAllReduce && power >= 0 && power < entries)
     bandwidth *= static_cast<float>(correction[static_cast<std::size_t>(power)]);
 
+  if (channels != 0)
+    bandwidth =
+        bandwidth / static_cast<float>(connections.channel_count) * static_cast<float>(channels);
   const auto ranks = static_cast<std::uint64_t>(connections.rank_count());
   if (algorithm == AlgorithmId::kRing && protocol == Protocol::kSimple &&
       connections.node_count() > 1 && function == Function::kAllReduce) {
@@ -612,9 +615,10 @@ std::optional<float> TimeOf(const TuningTable::Entry& entry, const Connections& 
 
 std::optional<float> ModelTime(const TuningTable& table, const Connections& connections,
                                const Constants& constants, Function function, AlgorithmId algorithm,
-                               Protocol protocol, std::uint64_t bytes, int pipelined) {
+                               Protocol protocol, std::uint64_t bytes, int pipelined,
+                               int channels) {
   return TimeOf(table.At(function, algorithm, protocol), connections, constants, function,
-                algorithm, protocol, bytes, pipelined);
+                algorithm, protocol, bytes, pipelined, channels);
 }
 
 std::optional<float> ReserveTime(const TuningTable& table, const Connections& connections,
@@ -623,7 +627,7 @@ std::optional<float> ReserveTime(const TuningTable& table, const Connections& co
   TuningTable::Entry entry = table.At(function, AlgorithmId::kRing, protocol);
   entry.bandwidth = table.ring_reserve[Index(function)][Index(protocol)];
   return TimeOf(entry, connections, constants, function, AlgorithmId::kRing, protocol, bytes,
-                pipelined);
+                pipelined, 0);
 }
 
 std::vector<std::string> FormatTuningTable(const TuningTable& table, const NcclVersion& version) {

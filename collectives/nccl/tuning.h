@@ -60,10 +60,12 @@ TuningTable Tune(const Job& job, const Connections& connections, const Environme
 
 /// NCCL's model time of one call in us, or nothing when the combination is off. `bytes`: size in
 /// the sense of the model (the large buffer of all-gather and reduce-scatter). `pipelined`:
-/// operations estimated to run one after another on a channel.
+/// operations estimated to run one after another on a channel. `channels` (before 2.22): channels
+/// the bandwidth is scaled to, 0 = all.
 std::optional<float> ModelTime(const TuningTable& table, const Connections& connections,
                                const Constants& constants, Function function, AlgorithmId algorithm,
-                               Protocol protocol, std::uint64_t bytes, int pipelined);
+                               Protocol protocol, std::uint64_t bytes, int pipelined,
+                               int channels = 0);
 
 /// The same for the ring held in reserve.
 std::optional<float> ReserveTime(const TuningTable& table, const Connections& connections,

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "collectives/nccl/job_from_search.h"
 #include "sim/error.h"
 #include "validate/nccl_plans/case.h"
 #include "validate/nccl_plans/verify_plan.h"
+#include "validate/nccl_plans/verify_search.h"
 
 namespace windtunnel::nccl {
 namespace {
@@ -34,6 +36,14 @@ void AddTo(std::vector<FieldCount>& sums, const std::vector<FieldCount>& counts)
   }
 }
 
+// Stages 1 to 4 by our own rules, from the topology file of the case.
+Job JobOfOwnSearch(const PlanCase& plan_case, const VerifyOptions& options) {
+  const NodeSearchRequest request = RequestOfCase(plan_case.document, plan_case.version);
+  const auto topology = plan_case.document.at("topology").get<std::string>();
+  const XmlDocument document = ReadXmlFile(ResolveTopology(topology, options.data));
+  return JobOfEqualHosts(SearchNode(document, request), request);
+}
+
 }  // namespace
 
 VerifyReport Verify(const VerifyOptions& options) {
@@ -49,9 +59,13 @@ VerifyReport Verify(const VerifyOptions& options) {
     ++sum.cases;
     try {
       const PlanCase plan_case = ReadPlanCase(file);
+      if (!options.from_recorded_search)
+        AddTo(sum.kinds, VerifySearch(plan_case.document, options.data, version));
       auto counts = EmptyPlanCounts();
       VerifyPlan(plan_case,
-                 Communicator(JobFromRecordedSearch(plan_case), version, plan_case.environment),
+                 Communicator(options.from_recorded_search ? JobFromRecordedSearch(plan_case)
+                                                           : JobOfOwnSearch(plan_case, options),
+                              version, plan_case.environment),
                  counts);
       AddTo(sum.kinds, counts);
     } catch (const std::exception& error) {

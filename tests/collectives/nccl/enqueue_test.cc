@@ -1,0 +1,95 @@
+#include "collectives/nccl/enqueue.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/collectives/nccl/machines.h"
+#include "tests/support/test_support.h"
+
+namespace windtunnel::nccl {
+namespace {
+
+CallPlan AllReduce(const Communicator& comm, std::uint64_t bytes) {
+  return comm.Plan({.function = Function::kAllReduce, .count = bytes / 4});
+}
+
+// "Ring LL; NVLS Simple 2097152": the first size of each choice, powers of two from 8 B to 8 GiB.
+std::string Sequence(const Communicator& comm) {
+  std::string out, last;
+  for (std::uint64_t bytes = 8; bytes <= std::uint64_t{8} << 30; bytes *= 2) {
+    const CallPlan plan = AllReduce(comm, bytes);
+    const std::string name = fmt::format("{} {}", Name(plan.algorithm), Name(plan.protocol));
+    if (name == last) continue;
+    out += last.empty() ? name : fmt::format("; {} {}", name, bytes >> 10);
+    last = name;
+  }
+  return out;
+}
+
+TEST(Choice, OfAllReduceBySize) {
+  WT_REFERENCE_OR_SKIP(reference);
+  const auto of = [&](const char* file, int nodes) {
+    return Sequence(OnMachine(reference, file, nodes));
+  };
+  // Sizes in KiB. Source: 2.28.9 itself.
+  EXPECT_EQ(of(kA100, 1), "Ring LL; Ring LL128 4096; Ring Simple 32768");
+  EXPECT_EQ(of(kV100, 1), "Ring LL; Ring LL128 1024; Ring Simple 16384");
+  EXPECT_EQ(of(kRtx3090, 1), "Ring LL; Ring Simple 512");
+  EXPECT_EQ(of(kA100, 2), "Tree LL; Tree LL128 256; Ring LL128 16384; Ring Simple 131072");
+  EXPECT_EQ(of(kA100, 4), "Tree LL; Tree LL128 256; Ring LL128 32768; Ring Simple 262144");
+  EXPECT_EQ(of(kA100, 16), "Tree LL; Tree LL128 256; Ring LL128 262144; Ring Simple 1048576");
+  EXPECT_EQ(of(kP4d, 2), "Tree LL; Tree LL128 256; Tree Simple 524288");
+  EXPECT_EQ(of(kP4d, 4), "Tree LL; Tree LL128 128; Ring LL128 32768; Ring Simple 524288");
+  EXPECT_EQ(of(kV100, 2), "Tree LL; Ring LL 64; Tree Simple 1024");
+}
+
+TEST(Choice, OfAllReduceBySizeWithSwitches) {
+  WT_REFERENCE_OR_SKIP(reference);
+  const auto first = [&](const char* file, int nodes, AlgorithmId algorithm) -> std::uint64_t {
+    const Communicator comm = OnMachine(reference, file, nodes);
+    for (std::uint64_t bytes = 8; bytes <= std::uint64_t{8} << 30; bytes *= 2)
+      if (AllReduce(comm, bytes).algorithm == algorithm) return bytes;
+    return 0;
+  };
+  EXPECT_EQ(first(kH100, 1, AlgorithmId::kNvls), 2u << 20);
+  EXPECT_EQ(first(kB200, 1, AlgorithmId::kNvls), 4u << 20);
+  EXPECT_EQ(first(kH100, 2, AlgorithmId::kNvlsTree), 2u << 20);
+  EXPECT_EQ(first(kH100, 4, AlgorithmId::kNvlsTree), 8u << 20);
+  EXPECT_EQ(first(kH100, 16, AlgorithmId::kNvlsTree), 16u << 20);
+  EXPECT_EQ(first(kH100, 4, AlgorithmId::kRing), 1u << 30);
+}
+
+TEST(ChannelsAndThreads, OfSmallCalls) {
+  WT_REFERENCE_OR_SKIP(reference);
+  const auto sizes = [&](const char* protocol, std::uint64_t bytes) {
+    Environment environment;
+    environment.Set("NCCL_ALGO", "Ring");
+    environment.Set("NCCL_PROTO", protocol);
+    const CallPlan plan = AllReduce(OnMachine(reference, kA100, 1, environment), bytes);
+    return std::pair(plan.max_channels, plan.warps * 32);
+  };
+  const auto ll = [&](std::uint64_t bytes) { return sizes("LL", bytes); };
+  EXPECT_EQ(ll(8), std::pair(1, 96));
+  EXPECT_EQ(ll(16384), std::pair(1, 256));
+  EXPECT_EQ(ll(65536), std::pair(2, 512));
+  EXPECT_EQ(ll(262144), std::pair(8, 512));
+  EXPECT_EQ(ll(1048576), std::pair(24, 512));
+  EXPECT_EQ(sizes("Simple", 65536), std::pair(2, 544));
+  EXPECT_EQ(sizes("LL128", 16384), std::pair(3, 640));
+  EXPECT_EQ(sizes("LL128", 65536), std::pair(12, 640));
+  EXPECT_EQ(sizes("LL128", 262144), std::pair(24, 640));
+}
+
+TEST(Shares, AddUpToTheCall) {
+  WT_REFERENCE_OR_SKIP(reference);
+  const Communicator comm = OnMachine(reference, kA100, 2);
+  for (const std::uint64_t count : {1u, 7u, 1000u, 65537u, 1u << 20, (1u << 24) + 3}) {
+    const CallPlan plan = comm.Plan({.function = Function::kAllReduce, .count = count});
+    std::uint64_t sum = 0;
+    for (const int c : plan.ChannelList()) sum += plan.ShareOf(c).count;
+    EXPECT_EQ(sum, count);
+  }
+}
+
+}  // namespace
+}  // namespace windtunnel::nccl

@@ -416,7 +416,12 @@ class Verifier {
             shown = &plan.tasks[k].plan;
             break;
           }
-          got.push_back(Ends(*shown, [](const ChannelShare& share) { return share.chunk_bytes; }));
+          // The harness took that chunk as data of the later call's protocol: flags stay in it.
+          const bool flags =
+              shown->protocol == Protocol::kLl128 && task.plan.protocol == Protocol::kSimple;
+          got.push_back(Ends(*shown, [&](const ChannelShare& share) {
+            return flags ? share.chunk_bytes / 15 * 16 : share.chunk_bytes;
+          }));
         }
         Compare(kGroups, fmt::format("{} tasks[{}]", name, i), group.at("tasks")[i], got);
       }

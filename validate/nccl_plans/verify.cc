@@ -41,7 +41,10 @@ Job JobOfOwnSearch(const PlanCase& plan_case, const VerifyOptions& options) {
   const NodeSearchRequest request = RequestOfCase(plan_case.document, plan_case.version);
   const auto topology = plan_case.document.at("topology").get<std::string>();
   const XmlDocument document = ReadXmlFile(ResolveTopology(topology, options.data));
-  return JobOfEqualHosts(SearchNode(document, request), request);
+  Job job = JobOfEqualHosts(SearchNode(document, request), request);
+  job.collnet_plugin = plan_case.collnet_plugin;
+  job.ranks_of_a_host_share_a_process = true;  // The harness runs all ranks as threads.
+  return job;
 }
 
 }  // namespace

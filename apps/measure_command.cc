@@ -76,26 +76,28 @@ DESCRIPTION
   Without a GPU or a driver, or built without CUDA and NCCL, it says so in one line and exits 1.
 
 OPTIONS
-  -o FILE           File to write; out/measure-KIND.json when not given. "-" is standard output.
+  -o, --output DIR  Folder for the records, one JSON file each, and for topology.xml, the machine as
+                    NCCL sees it; out/measure when not given.
   --op NAME         nccl: all_reduce (default), all_gather, reduce_scatter, broadcast, reduce,
-                    alltoall, sendrecv, or all for one file with each of them.
+                    alltoall, sendrecv, or all of them, a file each.
   -b SIZE           Smallest size (default 8).
-  -e SIZE           Largest size (default 128M); cut to what fits in memory.
+  -e SIZE           Largest size (default 128M, hbm and copy 1G); cut to what fits in memory.
   -f FACTOR         Growth from size to size (default 2).
   -n COUNT          Repeats that are timed together (default 20).
   -w COUNT          Repeats before that (default 5).
-  -d TYPE           nccl: float (default), half, bfloat16, double, int32, uint8. gemm: one of fp64,
+  -d, --type TYPE   nccl: float (default), half, bfloat16, double, int32, uint8. gemm: one of fp64,
                     fp32, tf32, fp16, bf16; default all.
   --gpus LIST       GPUs to use, as in 0,1,3; all when not given.
   --single-process  nccl: one process, all GPUs launched from one thread as a group.
-  --grid            nccl: every algorithm and protocol that NCCL_ALGO and NCCL_PROTO can force.
+  --grid            nccl: every algorithm and protocol that NCCL_ALGO and NCCL_PROTO can force, a
+                    file each; pairs that do not run here are named and passed over.
   --no-check        nccl: do not check the data.
 
 EXAMPLES
-  windtunnel measure nccl -b 8 -e 1G -o h100-all_reduce.json
-  windtunnel measure nccl --op all --grid -e 64M
-  windtunnel measure gemm -d bf16 -o h100-gemm.json
-  windtunnel validate --data .
+  windtunnel measure nccl -b 8 -e 1G -o runs
+  windtunnel measure nccl --op all --grid -e 64M -o runs
+  windtunnel measure gemm -d bf16
+  windtunnel validate --data runs
 
 EXIT STATUS
   0 measured and, where data are checked, correct; 1 the input is wrong, or no GPU, driver or CUDA;

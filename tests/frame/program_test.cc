@@ -61,7 +61,7 @@ TEST(ProgramTest, EveryCommandHasAManualOfTheUsualSections) {
     EXPECT_EQ(result.exit_code, kExitDone) << name;
     std::size_t at = 0;
     for (const char* section :
-         {"NAME\n", "SYNOPSIS\n", "DESCRIPTION\n", "OPTIONS\n", "EXAMPLES\n", "EXIT STATUS\n"}) {
+         {"NAME\n", "SYNOPSIS\n", "DESCRIPTION\n", "OPTIONS", "EXAMPLES\n", "EXIT STATUS\n"}) {
       const std::size_t found = result.out.find(section, at);
       EXPECT_NE(found, std::string::npos) << name << ": no section " << section << " in its place";
       if (found != std::string::npos) at = found;
@@ -104,7 +104,7 @@ TEST(CompletionTest, OffersEveryLongFlagOfAManual) {
     const std::vector<std::string> offered = Completions({name, "--"});
     // Flags stand first on their line of the OPTIONS section, after an optional short form.
     const std::regex flag_line("\n +(-[a-zA-Z],? +)?(--[a-z][a-z-]*)");
-    const std::size_t options = manual.find("\nOPTIONS\n");
+    const std::size_t options = manual.find("\nOPTIONS");
     const std::size_t end = manual.find("\nEXAMPLES\n");
     ASSERT_LT(options, end) << name;
     const std::string section = manual.substr(options, end - options);

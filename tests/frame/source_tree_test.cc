@@ -178,6 +178,18 @@ TEST(SourceTreeTest, EverySourceIsBuiltByATarget) {
   EXPECT_THAT(orphans, ::testing::IsEmpty());
 }
 
+TEST(SourceTreeTest, EveryHeaderIsIncludedBySomeone) {
+  std::set<std::string> included;
+  std::vector<std::string> headers;
+  for (const SourceFile& file : SourceTree()) {
+    if (!IsCode(file.path)) continue;
+    if (file.path.ends_with(".h")) headers.push_back(file.path);
+    for (const Include& include : IncludesOf(file)) included.insert(include.target);
+  }
+  std::erase_if(headers, [&](const std::string& path) { return included.contains(path); });
+  EXPECT_THAT(headers, ::testing::IsEmpty());
+}
+
 std::vector<std::string> LinesMatching(const std::regex& pattern) {
   std::vector<std::string> found;
   for (const SourceFile& file : SourceTree())
@@ -215,6 +227,21 @@ TEST(SourceTreeTest, NoPathOfAMachineIsWrittenDown) {
       "mp)/");
   EXPECT_TRUE(std::regex_search(std::string("open(\"/ho") + "me/someone\")", machine_path));
   EXPECT_THAT(LinesMatching(machine_path), ::testing::IsEmpty());
+}
+
+TEST(SourceTreeTest, EveryLinkOfADocumentLeadsToAFile) {
+  const std::regex link(R"(\]\(([^)#:]+)(#[^)]*)?\))");  // Addresses with a colon lie elsewhere.
+  std::vector<std::string> broken;
+  for (const SourceFile& file : SourceTree()) {
+    if (!file.path.ends_with(".md")) continue;
+    for (const std::string& line : file.lines) {
+      for (std::sregex_iterator it(line.begin(), line.end(), link), none; it != none; ++it) {
+        const fs::path target = (SourceDir() / file.path).parent_path() / (*it)[1].str();
+        if (!fs::exists(target)) broken.push_back(file.path + " links to " + (*it)[1].str());
+      }
+    }
+  }
+  EXPECT_THAT(broken, ::testing::IsEmpty());
 }
 
 TEST(SourceTreeTest, NoCodeFileHasGrownBeyondOneIdea) {

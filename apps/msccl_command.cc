@@ -24,6 +24,13 @@ DESCRIPTION
     convert  Prints the file in canonical spelling: every attribute, two blanks of indentation.
              Only a schedule that reads without a fault is printed; it need not be proved.
 
+OPTIONS
+    --help   This text.
+
+EXAMPLES
+    windtunnel msccl check algorithm.xml
+    windtunnel msccl convert algorithm.xml > canonical.xml
+
 EXIT STATUS
     0 every file proved; 1 a file cannot be read; 2 a schedule is wrong.
 

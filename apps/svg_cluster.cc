@@ -33,9 +33,9 @@ std::string KindOf(const std::string& device) {
   return name;
 }
 
-/// Layer from the top: what stands nearer to the network is drawn higher.
+/// Layer from the top: what stands nearer to the network is drawn higher. A cluster of one host has
+/// no host in its names; a device of unknown kind without host is taken for a network switch.
 std::size_t LayerOf(const std::string& device) {
-  if (HostOf(device).empty()) return 0;
   static const std::vector<std::vector<std::string>> kLayers = {{},
                                                                 {"nic", "net"},
                                                                 {"cpu"},
@@ -45,7 +45,7 @@ std::size_t LayerOf(const std::string& device) {
   const std::string kind = KindOf(device);
   for (std::size_t layer = 0; layer < kLayers.size(); ++layer)
     if (std::ranges::find(kLayers[layer], kind) != kLayers[layer].end()) return layer;
-  return 3;
+  return HostOf(device).empty() ? 0 : 3;
 }
 
 /// Orders "gpu2" before "gpu10".

@@ -193,7 +193,7 @@ std::string LogLogPlot(std::string_view title, std::string_view unit,
     x_high *= 2;
   }
   y_low /= 1.15;
-  y_high = std::max(y_high, std::min(reference_high, 4 * y_high)) * 1.15;
+  y_high = std::max(y_high, std::min(reference_high, 32 * y_high)) * 1.15;
   const LogAxis x_axis{x_low, x_high, kLeft, kWidth - kRight};
   const LogAxis y_axis{y_low, y_high, bottom, kTop};
   for (const double tick : BinaryTicks(x_low, x_high)) {

@@ -248,7 +248,7 @@ std::string HtmlReport(const std::vector<CollectiveResult>& results) {
       "</head>\n<body>\n<h1>{0}</h1>\n<p class=\"note\">Simulated by windtunnel; times are those "
       "of "
       "one call in a row of calls, GB are 10^9 bytes. How far such figures lie from real runs "
-      "stands in docs/validation.md.</p>\n",
+      "stands in docs/deviations.md.</p>\n",
       EscapeMarkup(title), kStyle);
   out += Curves(results, true) + Curves(results, false);
   for (const CollectiveResult& result : results) out += Section(result);

@@ -1,20 +1,30 @@
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "validate/decision_source.h"
 
 namespace windtunnel::validate {
 
-/// NCCL's rules of choice on the usual graph of a board: ring, tree and NVLS channels and rates as
-/// the search finds them on undisturbed machines of the class, tuning tables by version, channel
-/// and thread reduction, work split and chunk sizes. For runs without a topology file. Not
-/// modelled: search on the real topology (missing NICs, flattened VMs), CollNet, tuner plugins,
-/// groups of calls, fp8. Honours NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE, NCCL_TREE_THRESHOLD.
+/// NCCL's own planning (tuning, choice, work split, by version) on the usual graph of a board:
+/// channels and rates of ring, tree and NVLS as the search finds them on undisturbed machines of
+/// the class. For runs without a topology file. Not modelled: what the search makes of the real
+/// topology (missing NICs, flattened VMs, odd GPU orders), tuner plugins, groups of calls. Releases
+/// before 2.10.3 are taken as 2.10.3, NCCL 1 as one ring.
 class BoardDecisions final : public DecisionSource {
  public:
+  BoardDecisions();
+  ~BoardDecisions() override;
   std::string name() const override {
-    return "NCCL's rules on the usual graph of the board (no topology search)";
+    return "NCCL's planner on the usual graph of the board (no topology search)";
   }
+  /// @throws ConfigError when NCCL_ALGO and NCCL_PROTO leave nothing to choose.
   Decision Decide(const Platform& platform, const MeasuredRun& run, Bytes size) const override;
+
+ private:
+  struct Cache;
+  std::unique_ptr<Cache> cache_;
 };
 
 }  // namespace windtunnel::validate

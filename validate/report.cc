@@ -208,7 +208,7 @@ std::string JsonReport(const std::vector<ScoredRun>& runs, const std::string& de
                      {"error", point.error(Predictor::kWindtunnel)},
                      {"data_sheet_us", point.predicted_us[2]},
                      {"algorithm", timing::ToString(point.facts.algorithm)},
-                     {"protocol", timing::ToString(point.facts.protocol)},
+                     {"protocol", Name(point.facts.protocol)},
                      {"channels", point.facts.channels},
                      {"bound", timing::ToString(point.bound)}};
         if (point.has(Predictor::kNccl)) pair["nccl_estimate_us"] = point.predicted_us[1];
@@ -233,8 +233,8 @@ std::string CsvReport(const std::vector<ScoredRun>& runs) {
           run.run.set, run.run.id, ToString(run.group), run.platform.name, run.run.collective,
           run.run.ranks, run.counted ? 1 : 0, point.bytes, point.measured_us, point.predicted_us[0],
           point.error(Predictor::kWindtunnel), point.predicted_us[1], point.predicted_us[2],
-          timing::ToString(point.facts.algorithm), timing::ToString(point.facts.protocol),
-          point.facts.channels, point.facts.chunk.count(), timing::ToString(point.bound));
+          timing::ToString(point.facts.algorithm), Name(point.facts.protocol), point.facts.channels,
+          point.facts.chunk.count(), timing::ToString(point.bound));
     }
   }
   return text;

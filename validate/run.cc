@@ -144,9 +144,9 @@ MeasuredRun Run(const Json& json, const std::filesystem::path& file) {
   const double bus_factor =
       run.collective == "p2p"
           ? 1.0
-          : timing::BusFactor(timing::ParseFunction(run.collective,
-                                                    {.file = file.string(), .field = "collective"}),
-                              std::max(2u, run.ranks));
+          : BusBandwidthFactor(timing::ParseFunction(
+                                   run.collective, {.file = file.string(), .field = "collective"}),
+                               std::max(2u, run.ranks));
   run.rows = Rows(json.value("rows", Json::array()), bus_factor, file);
   return run;
 }

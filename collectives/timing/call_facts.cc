@@ -23,27 +23,16 @@ constexpr std::array<std::pair<std::string_view, Function>, 15> kFunctionNames{{
     {"alltoall", Function::kAllToAll},
     {"all_to_all", Function::kAllToAll},
     {"all-to-all", Function::kAllToAll},
-    {"sendrecv", Function::kSendReceive},
-    {"send_recv", Function::kSendReceive},
-    {"permute", Function::kSendReceive},
+    {"sendrecv", Function::kSendRecv},
+    {"send_recv", Function::kSendRecv},
+    {"permute", Function::kSendRecv},
 }};
 
 }  // namespace
 
-std::string_view ToString(Function function) {
-  for (const auto& [name, value] : kFunctionNames)
-    if (value == function) return name;
-  return "?";
-}
-
 std::string_view ToString(Algorithm algorithm) {
   constexpr std::array<std::string_view, 6> names{"Ring", "Tree", "NVLS", "NVLSTree", "PAT", "P2P"};
   return names[static_cast<std::size_t>(algorithm)];
-}
-
-std::string_view ToString(Protocol protocol) {
-  constexpr std::array<std::string_view, 3> names{"LL", "LL128", "Simple"};
-  return names[static_cast<std::size_t>(protocol)];
 }
 
 Function ParseFunction(std::string_view text, const InputFault& where) {

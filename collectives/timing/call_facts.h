@@ -7,29 +7,18 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/types.h"
 #include "interconnect/nccl/nccl_version.h"
 #include "sim/error.h"
 #include "sim/units.h"
 
 namespace windtunnel::timing {
 
-enum class Function : std::uint8_t {
-  kAllReduce,
-  kAllGather,
-  kReduceScatter,
-  kBroadcast,
-  kReduce,
-  kAllToAll,
-  kSendReceive
-};
+/// A plan's algorithm, or point to point, which NCCL plans by itself.
 enum class Algorithm : std::uint8_t { kRing, kTree, kNvls, kNvlsTree, kPat, kPointToPoint };
-enum class Protocol : std::uint8_t { kLl, kLl128, kSimple };
 
-/// As nccl-tests and the run files spell them: "all_reduce", "alltoall", "sendrecv".
-std::string_view ToString(Function function);
-/// As NCCL prints them: "Ring", "NVLSTree"; "LL128".
+/// As NCCL prints them: "Ring", "NVLSTree".
 std::string_view ToString(Algorithm algorithm);
-std::string_view ToString(Protocol protocol);
 /// Reads the spellings of nccl-tests, rccl-tests and of the run files ("alltoall", "all_to_all").
 /// @throws ConfigError with the known names.
 Function ParseFunction(std::string_view text, const InputFault& where);

@@ -21,7 +21,7 @@ TimeBreakdown OneNodePointToPointTime(const CallFacts& facts, const TimingConsta
   const SharedConstants& shared = constants.shared();
   TimeBreakdown time;
   time.extrapolated = !gpu.fitted;
-  const bool pair = facts.function == Function::kSendReceive;
+  const bool pair = facts.function == Function::kSendRecv;
   const double n = facts.ranks;
   const double peers = pair ? 1 : n - 1;
   const double to_peer = static_cast<double>(facts.size.count()) / (pair ? 1 : n);
@@ -62,7 +62,7 @@ TimeBreakdown NetworkPointToPointTime(const CallFacts& facts, const TimingConsta
   const double n = facts.ranks;
   const double per_node = facts.gpus_per_node();
   const double size = static_cast<double>(facts.size.count());
-  const bool pair = facts.function == Function::kSendReceive;
+  const bool pair = facts.function == Function::kSendRecv;
   const double message = pair ? size : size / n;
   const NetworkTerms terms = NetworkTermsOf(facts, fabric, facts.protocol, message);
   time.Add(Cause::kKernel, gpu.network_launch_us);

@@ -14,7 +14,7 @@ constexpr nccl::NcclVersion kCheapHostChannels{2, 20, 0};
 
 TimeBreakdown DeviceTime(const CallFacts& facts, const TimingConstants& constants) {
   const bool point_to_point =
-      facts.function == Function::kAllToAll || facts.function == Function::kSendReceive;
+      facts.function == Function::kAllToAll || facts.function == Function::kSendRecv;
   if (facts.nodes > 1) {
     return point_to_point ? NetworkPointToPointTime(facts, constants)
                           : NetworkTime(facts, constants);
@@ -33,7 +33,7 @@ double HostTimeUs(const CallFacts& facts, const TimingConstants& constants) {
   if (facts.function == Function::kAllToAll) {
     return driven * gpu.host_launch_us + shared.host_peer_pair_us * 2 * n * driven;
   }
-  const double channels = facts.function == Function::kSendReceive ? 0 : facts.channels;
+  const double channels = facts.function == Function::kSendRecv ? 0 : facts.channels;
   return driven * (gpu.host_launch_us + per_channel * channels);
 }
 
@@ -67,7 +67,7 @@ double DataSheetTimeUs(const CallFacts& facts, const TimingConstants& constants)
   if (facts.nodes > 1) {
     gbps = ToGigabytesPerSecond(facts.nic_rate) * facts.nics_per_node;
     // A ring passes a node once; peers of all-to-all share the NICs of their node.
-    if (facts.function == Function::kAllToAll || facts.function == Function::kSendReceive)
+    if (facts.function == Function::kAllToAll || facts.function == Function::kSendRecv)
       gbps /= facts.gpus_per_node();
     gbps = std::min(gbps, raw);
   }
@@ -76,7 +76,7 @@ double DataSheetTimeUs(const CallFacts& facts, const TimingConstants& constants)
     case Function::kAllReduce:
       steps = 2 * (n - 1);
       break;
-    case Function::kSendReceive:
+    case Function::kSendRecv:
       steps = 1;
       break;
     default:
@@ -85,25 +85,8 @@ double DataSheetTimeUs(const CallFacts& facts, const TimingConstants& constants)
   const double network_steps = facts.nodes > 1 ? steps * facts.nodes / n : 0;
   const double latency = network_steps * kNetworkStepUs + (steps - network_steps) * kNodeStepUs;
   const double bytes =
-      static_cast<double>(facts.size.count()) * BusFactor(facts.function, facts.ranks);
+      static_cast<double>(facts.size.count()) * BusBandwidthFactor(facts.function, facts.ranks);
   return latency + bytes / (gbps * 1000);
-}
-
-double BusFactor(Function function, std::uint32_t ranks) {
-  const double n = ranks;
-  switch (function) {
-    case Function::kAllReduce:
-      return 2 * (n - 1) / n;
-    case Function::kAllGather:
-    case Function::kReduceScatter:
-    case Function::kAllToAll:
-      return (n - 1) / n;
-    case Function::kBroadcast:
-    case Function::kReduce:
-    case Function::kSendReceive:
-      return 1;
-  }
-  return 1;
 }
 
 }  // namespace windtunnel::timing

@@ -21,7 +21,4 @@ TimeBreakdown PredictTime(const CallFacts& facts,
 double DataSheetTimeUs(const CallFacts& facts,
                        const TimingConstants& constants = TimingConstants::Shipped());
 
-/// Factor from algorithm to bus bandwidth, as nccl-tests defines it.
-double BusFactor(Function function, std::uint32_t ranks);
-
 }  // namespace windtunnel::timing

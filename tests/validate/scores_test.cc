@@ -262,7 +262,7 @@ TEST(Physics, NoPredictionIsFasterThanTheWire) {
       // A tree over two nodes and in-switch sums move less than a ring; see docs/timing-model.md.
       if (facts.algorithm != timing::Algorithm::kRing) continue;
       const double busbw = static_cast<double>(point.bytes) *
-                           timing::BusFactor(facts.function, facts.ranks) / point.predicted_us[0] /
+                           BusBandwidthFactor(facts.function, facts.ranks) / point.predicted_us[0] /
                            1000;
       double limit = ToGigabytesPerSecond(facts.link_rate);
       if (facts.nodes > 1) limit = ToGigabytesPerSecond(facts.nic_rate) * facts.nics_per_node;

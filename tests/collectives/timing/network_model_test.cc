@@ -96,7 +96,7 @@ TEST(NetworkModel, GivesTheTimesOfTheFit) {
   for (const Vector& vector : kVectors) {
     EXPECT_NEAR(PredictTime(FactsOf(vector)).us() / vector.us, 1.0, 2e-5)
         << vector.machine.fabric << " " << ToString(vector.algorithm) << " "
-        << ToString(vector.protocol) << " " << vector.bytes;
+        << Name(vector.protocol) << " " << vector.bytes;
   }
 }
 

@@ -122,7 +122,7 @@ CallFacts FactsOf(const Vector& vector) {
 TEST(OneNodeModel, GivesTheTimesOfTheFitToThePrintedDigits) {
   for (const Vector& vector : kVectors) {
     EXPECT_NEAR(PredictTime(FactsOf(vector)).us(), vector.us, 0.0051)
-        << vector.gpu << " " << ToString(vector.function) << " " << vector.bytes;
+        << vector.gpu << " " << Name(vector.function) << " " << vector.bytes;
   }
 }
 
@@ -223,14 +223,6 @@ TEST(RoundedMaximum, LiesBetweenTheMaximumAndTheSum) {
   EXPECT_DOUBLE_EQ(RoundedMaximum(3, 0), 3);
   EXPECT_DOUBLE_EQ(RoundedMaximum(2, 2), 2 * std::pow(2.0, 1.0 / 6));
   EXPECT_DOUBLE_EQ(RoundedMaximum(0, 0), 0);
-}
-
-TEST(BusFactor, IsThatOfNcclTests) {
-  EXPECT_DOUBLE_EQ(BusFactor(Function::kAllReduce, 8), 1.75);
-  for (const Function f : {Function::kAllGather, Function::kReduceScatter, Function::kAllToAll})
-    EXPECT_DOUBLE_EQ(BusFactor(f, 8), 0.875);
-  for (const Function f : {Function::kBroadcast, Function::kReduce, Function::kSendReceive})
-    EXPECT_DOUBLE_EQ(BusFactor(f, 8), 1);
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+#pragma once
+// From NCCL's decision, as the planner gives it, to the facts that the closed forms of time read.
+
+#include "collectives/nccl/communicator.h"
+#include "collectives/timing/call_facts.h"
+
+namespace windtunnel::timing {
+
+/// Sets algorithm, protocol, channels, threads, chunk, fullest channel and heads of `facts` from a
+/// plan of `communicator`. CollNet counts as NVLSTree: both reduce in switches and are bound by
+/// the NICs; no run of CollNet was available to tell them apart.
+void ApplyPlan(const nccl::Communicator& communicator, const nccl::CallPlan& plan,
+               CallFacts& facts);
+
+/// The same for all-to-all and send-receive of `facts.size` (nccl-tests' sizes): plans the messages
+/// of one rank and takes those to its busiest kind of peer.
+void ApplyPointToPoint(const nccl::Communicator& communicator, CallFacts& facts);
+
+}  // namespace windtunnel::timing

@@ -302,6 +302,11 @@ struct BoardDecisions::Cache {
 BoardDecisions::BoardDecisions() : cache_(std::make_unique<Cache>()) {}
 BoardDecisions::~BoardDecisions() = default;
 
+nccl::Job BoardDecisions::JobOf(const Platform& platform, const MeasuredRun& run,
+                                const nccl::NcclVersion&, const nccl::Environment&) const {
+  return MakeJob(platform, run);
+}
+
 Decision BoardDecisions::Decide(const Platform& platform, const MeasuredRun& run,
                                 Bytes size) const {
   Decision decision{.facts = platform.facts};
@@ -324,9 +329,9 @@ Decision BoardDecisions::Decide(const Platform& platform, const MeasuredRun& run
   constexpr NcclVersion kMessagesSince{2, 22, 3};
   const NcclVersion version =
       std::max(facts.version, point_to_point ? kMessagesSince : nccl::kOldestNcclVersion);
-  std::string key =
-      fmt::format("{}|{}|{}|{}|{}|{}", platform.name, nccl::ToString(version), run.cpu,
-                  facts.nics_per_node, facts.nic_rate.count(), static_cast<int>(facts.launch));
+  std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}", platform.name, platform.topology,
+                                nccl::ToString(version), run.cpu, facts.nics_per_node,
+                                facts.nic_rate.count(), static_cast<int>(facts.launch));
   const nccl::Environment environment = EnvironmentOf(platform, run);
   for (const auto& [name, value] : environment.variables()) key += "|" + name + "=" + value;
   if (run.nic.find("SHARP") != std::string::npos) key += "|sharp";
@@ -336,7 +341,8 @@ Decision BoardDecisions::Decide(const Platform& platform, const MeasuredRun& run
     auto it = cache_->communicators.find(key);
     if (it == cache_->communicators.end()) {
       it = cache_->communicators
-               .emplace(key, nccl::Communicator(MakeJob(platform, run), version, environment))
+               .emplace(key, nccl::Communicator(JobOf(platform, run, version, environment), version,
+                                                environment))
                .first;
     }
     communicator = &it->second;

@@ -3,6 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "collectives/nccl/job.h"
+#include "interconnect/nccl/environment.h"
 #include "validate/decision_source.h"
 
 namespace windtunnel::validate {
@@ -12,7 +14,7 @@ namespace windtunnel::validate {
 /// the class. For runs without a topology file. Not modelled: what the search makes of the real
 /// topology (missing NICs, flattened VMs, odd GPU orders), tuner plugins, groups of calls. Releases
 /// before 2.10.3 are taken as 2.10.3, NCCL 1 as one ring.
-class BoardDecisions final : public DecisionSource {
+class BoardDecisions : public DecisionSource {
  public:
   BoardDecisions();
   ~BoardDecisions() override;
@@ -21,6 +23,12 @@ class BoardDecisions final : public DecisionSource {
   }
   /// @throws ConfigError when NCCL_ALGO and NCCL_PROTO leave nothing to choose.
   Decision Decide(const Platform& platform, const MeasuredRun& run, Bytes size) const override;
+
+ protected:
+  /// The job of a run; asked once per platform, version and variables.
+  virtual nccl::Job JobOf(const Platform& platform, const MeasuredRun& run,
+                          const nccl::NcclVersion& version,
+                          const nccl::Environment& environment) const;
 
  private:
   struct Cache;

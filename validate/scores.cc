@@ -9,6 +9,7 @@
 
 #include "collectives/timing/time_model.h"
 #include "sim/error.h"
+#include "validate/topology_facts.h"
 
 namespace windtunnel::validate {
 namespace {
@@ -114,40 +115,45 @@ const std::array<Goal, kBandCount>& GoalsOf(Group group) {
   return none;
 }
 
+ScoredRun ScoreRun(const MeasuredRun& run, const DecisionSource& decisions,
+                   const timing::TimingConstants& constants) {
+  ScoredRun result{.run = run};
+  Mapping mapping = MapRunWithTopology(run, constants);
+  if (!mapping.mapped) {
+    result.why_not = "not mapped: " + mapping.reason;
+    return result;
+  }
+  result.platform = std::move(mapping.platform);
+  result.group = GroupOf(run, result.platform);
+  for (const MeasuredRow& row : run.rows) {
+    const Decision decision = decisions.Decide(result.platform, run, Bytes(row.bytes));
+    const timing::TimeBreakdown time = timing::PredictTime(decision.facts, constants);
+    Point point{.bytes = row.bytes,
+                .measured_us = *row.scored_us(),
+                .facts = decision.facts,
+                .bound = time.bound(),
+                .extrapolated = time.extrapolated};
+    point.predicted_us = {time.us(), decision.nccl_estimate_us,
+                          timing::DataSheetTimeUs(decision.facts, constants)};
+    result.points.push_back(std::move(point));
+  }
+  if (run.quality == Quality::kMisconfigured) {
+    result.why_not = "misconfigured: " + (run.fault.empty() ? "not stated" : run.fault);
+  } else if (run.quality == Quality::kUnknown) {
+    result.why_not = "hardware or setting in doubt";
+  } else {
+    result.counted = true;
+  }
+  return result;
+}
+
 std::vector<ScoredRun> Score(const std::vector<MeasuredRun>& runs, const DecisionSource& decisions,
                              const timing::TimingConstants& constants,
                              const std::function<void(std::size_t, std::size_t)>& progress) {
   std::vector<ScoredRun> scored;
   scored.reserve(runs.size());
   for (const MeasuredRun& run : runs) {
-    ScoredRun result{.run = run};
-    Mapping mapping = MapRun(run, constants);
-    if (!mapping.mapped) {
-      result.why_not = "not mapped: " + mapping.reason;
-    } else {
-      result.platform = std::move(mapping.platform);
-      result.group = GroupOf(run, result.platform);
-      for (const MeasuredRow& row : run.rows) {
-        const Decision decision = decisions.Decide(result.platform, run, Bytes(row.bytes));
-        const timing::TimeBreakdown time = timing::PredictTime(decision.facts, constants);
-        Point point{.bytes = row.bytes,
-                    .measured_us = *row.scored_us(),
-                    .facts = decision.facts,
-                    .bound = time.bound(),
-                    .extrapolated = time.extrapolated};
-        point.predicted_us = {time.us(), decision.nccl_estimate_us,
-                              timing::DataSheetTimeUs(decision.facts, constants)};
-        result.points.push_back(std::move(point));
-      }
-      if (run.quality == Quality::kMisconfigured) {
-        result.why_not = "misconfigured: " + (run.fault.empty() ? "not stated" : run.fault);
-      } else if (run.quality == Quality::kUnknown) {
-        result.why_not = "hardware or setting in doubt";
-      } else {
-        result.counted = true;
-      }
-    }
-    scored.push_back(std::move(result));
+    scored.push_back(ScoreRun(run, decisions, constants));
     if (progress) progress(scored.size(), runs.size());
   }
   return scored;

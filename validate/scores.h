@@ -66,7 +66,10 @@ struct Goal {
 };
 const std::array<Goal, kBandCount>& GoalsOf(Group group);
 
-/// Maps, decides and predicts every size. `progress(done, total)` is called after each run.
+/// Maps a run, decides and predicts every size.
+ScoredRun ScoreRun(const MeasuredRun& run, const DecisionSource& decisions,
+                   const timing::TimingConstants& constants);
+/// The same for all. `progress(done, total)` is called after each run.
 std::vector<ScoredRun> Score(const std::vector<MeasuredRun>& runs, const DecisionSource& decisions,
                              const timing::TimingConstants& constants,
                              const std::function<void(std::size_t, std::size_t)>& progress = {});

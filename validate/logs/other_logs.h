@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "validate/logs/log_text.h"
+
 namespace windtunnel::validate {
 
 /// One test of OSU, perftest or an XLA table: sizes and the value the test is about.
@@ -101,5 +103,8 @@ struct ThroughputLog {
   std::vector<double> steps_per_second;
 };
 ThroughputLog ReadThroughput(std::string_view text);
+
+/// What a log of a kind without collective times holds, for people.
+std::string DescribeLog(std::string_view text, LogKind kind);
 
 }  // namespace windtunnel::validate

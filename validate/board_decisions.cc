@@ -249,7 +249,6 @@ nccl::Job MakeJob(const Platform& platform, const MeasuredRun& run) {
     node->transports.push_back(std::move(transports));
   }
   node->nvswitches = platform.switched ? 1 : 0;
-  node->farthest_p2p = peer ? nccl::PathType::kPhb : nccl::PathType::kLoc;
   node->multicast = board.heads > 1;
   node->cpu_arch = board.arm ? nccl::CpuArch::kArm : nccl::CpuArch::kX86;
   node->cpu_vendor = board.amd ? nccl::CpuVendor::kAmd : nccl::CpuVendor::kIntel;

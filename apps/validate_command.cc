@@ -63,7 +63,9 @@ OPTIONS
   --csv FILE       the same, one line a pair
   --runs           one line a run
   --steps          list steps of measured curves that the model does not have
-  --board-graphs   decide on the usual graph of each board instead of searching its topology
+  --search-topology
+                   decide on what NCCL's search finds on each run's topology instead of the usual
+                   graph of its board
   --require-goals  exit 2 when a goal is missed
   --gpu-constants FILE, --fabric-constants FILE
                    other constants than catalogue/timing/*.yaml
@@ -155,8 +157,8 @@ std::string SizeTable(const validate::ScoredRun& scored) {
   return text;
 }
 
-int RunLog(const LogOptions& options, const timing::TimingConstants& constants, bool board_graphs,
-           const std::string& json, const std::string& csv) {
+int RunLog(const LogOptions& options, const timing::TimingConstants& constants,
+           bool search_topology, const std::string& json, const std::string& csv) {
   std::ifstream in(options.file, std::ios::binary);
   if (!in) throw ConfigError({.file = options.file, .problem = "cannot be read"});
   const std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -175,8 +177,8 @@ int RunLog(const LogOptions& options, const timing::TimingConstants& constants, 
   const validate::TopologyDecisions topology_decisions;
   const validate::BoardDecisions board_decisions;
   const validate::DecisionSource& decisions =
-      board_graphs ? static_cast<const validate::DecisionSource&>(board_decisions)
-                   : topology_decisions;
+      search_topology ? static_cast<const validate::DecisionSource&>(topology_decisions)
+                      : board_decisions;
   std::vector<validate::ScoredRun> scored;
   for (const validate::MeasuredRun& run : RunsOfLog(options, text, kind)) {
     scored.push_back(validate::ScoreRun(run, decisions, constants));
@@ -208,7 +210,7 @@ int RunValidate(const std::vector<std::string>& arguments) {
   std::string set, data, json, csv, gpu_constants, fabric_constants;
   LogOptions log;
   bool require_goals = false;
-  bool board_graphs = false;
+  bool search_topology = false;
   validate::ReportOptions options;
   app.add_option("SET", set);
   app.add_option("--data", data);
@@ -222,7 +224,7 @@ int RunValidate(const std::vector<std::string>& arguments) {
   app.add_option("--fabric-constants", fabric_constants);
   app.add_flag("--runs", options.runs);
   app.add_flag("--steps", options.steps);
-  app.add_flag("--board-graphs", board_graphs);
+  app.add_flag("--search-topology", search_topology);
   app.add_flag("--require-goals", require_goals);
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
@@ -240,7 +242,7 @@ int RunValidate(const std::vector<std::string>& arguments) {
   }
   const timing::TimingConstants& constants = own ? *own : timing::TimingConstants::Shipped();
 
-  if (!log.file.empty()) return RunLog(log, constants, board_graphs, json, csv);
+  if (!log.file.empty()) return RunLog(log, constants, search_topology, json, csv);
   for (const auto& [flag, value] :
        {std::pair{"-t", &log.topology}, std::pair{"--op", &log.collective},
         std::pair{"--nccl", &log.version}}) {
@@ -255,8 +257,8 @@ int RunValidate(const std::vector<std::string>& arguments) {
   const validate::TopologyDecisions topology_decisions;
   const validate::BoardDecisions board_decisions;
   const validate::DecisionSource& decisions =
-      board_graphs ? static_cast<const validate::DecisionSource&>(board_decisions)
-                   : topology_decisions;
+      search_topology ? static_cast<const validate::DecisionSource&>(topology_decisions)
+                      : board_decisions;
   const auto scored =
       validate::Score(runs, decisions, constants, [&](std::size_t done, std::size_t total) {
         if (!terminal) return;

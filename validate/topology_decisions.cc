@@ -40,7 +40,8 @@ nccl::Job TopologyDecisions::JobOf(const Platform& platform, const MeasuredRun& 
       }));
   const std::uint32_t per_node = facts.gpus_per_node();
   const bool fabric = on_host < per_node;  // An NVLink domain of several hosts.
-  if (on_host == 0 || (fabric && per_node % on_host != 0))
+  // A file of an NVLink domain describes one domain: several of them have no search yet.
+  if (on_host == 0 || (fabric && (per_node % on_host != 0 || facts.nodes > 1)))
     return BoardDecisions::JobOf(platform, run, version, environment);
   nccl::NodeSearchRequest request;
   request.nodes = static_cast<int>(fabric ? facts.ranks / on_host : facts.nodes);

@@ -9,6 +9,7 @@
 #include "collectives/decision.h"
 #include "collectives/endpoint_times.h"
 #include "collectives/job_facts.h"
+#include "collectives/nccl/job_from_search.h"
 #include "collectives/nccl_decisions.h"
 #include "collectives/paths_of_job.h"
 #include "collectives/symmetric_executor.h"
@@ -16,6 +17,7 @@
 #include "collectives/timing/time_model.h"
 #include "interconnect/flow_network.h"
 #include "interconnect/packet_network.h"
+#include "interconnect/topology_file.h"
 #include "interconnect/wire_format.h"
 #include "sim/error.h"
 #include "sim/parse_units.h"
@@ -115,6 +117,8 @@ struct Simulation::Impl final : ExecutionSetting {
   std::vector<std::string> notes;
   std::unique_ptr<JobPaths> paths;
   std::unique_ptr<DecisionMaker> decisions;
+  const nccl::Communicator* communicator =
+      nullptr;  // Of `decisions`; null when NCCL does not decide.
   timing::CallFacts facts;
   std::string gpu_class;
   std::string fabric_class;
@@ -165,11 +169,119 @@ struct Simulation::Impl final : ExecutionSetting {
     }
   }
 
+  std::vector<std::vector<Rank>> RanksByNode() const {
+    std::map<std::uint32_t, std::vector<Rank>> by_node;
+    for (Rank r = 0; r < rank_count(); ++r) by_node[paths->node(r)].push_back(r);
+    std::vector<std::vector<Rank>> out;
+    for (auto& [node, ranks] : by_node) out.push_back(std::move(ranks));
+    return out;
+  }
+
+  // NCCL decides wherever it can: its algorithms, on hosts it would accept. Else rings and trees in
+  // rank order.
   std::unique_ptr<DecisionMaker> MakeDecisions() {
-    PlainDecisions::Options plain;
-    if (!options.algorithm.empty()) plain.algorithm = FindAlgorithm(options.algorithm).name();
-    plain.channels = options.channels == 0 ? 1 : options.channels;
-    return std::make_unique<PlainDecisions>(std::move(plain));
+    std::string algorithm;
+    bool of_nccl = true;
+    if (!options.algorithm.empty()) {
+      algorithm = FindAlgorithm(options.algorithm).name();
+      of_nccl = std::find(std::begin(kAlgorithmNames), std::end(kAlgorithmNames), algorithm) !=
+                std::end(kAlgorithmNames);
+    }
+    const bool plain_cluster = HasPlainHosts();
+    if (!of_nccl || plain_cluster || options.channels != 0) {
+      PlainDecisions::Options plain;
+      if (!algorithm.empty()) plain.algorithm = algorithm;
+      plain.channels = options.channels == 0 ? 1 : options.channels;
+      plain.nodes = RanksByNode();
+      if (!options.protocol.empty()) plain.protocol = ProtocolNamed(options.protocol);
+      if (plain_cluster) {
+        notes.push_back(
+            "the hosts of this cluster are no machines NCCL knows (no CPU above the GPUs): rings "
+            "in rank order, one channel");
+      }
+      return std::make_unique<PlainDecisions>(std::move(plain));
+    }
+    nccl::Environment environment = options.environment;
+    if (!algorithm.empty()) environment.Set("NCCL_ALGO", algorithm);
+    if (!options.protocol.empty())
+      environment.Set("NCCL_PROTO", std::string(Name(ProtocolNamed(options.protocol))));
+    auto decider = std::make_unique<NcclDecisions>(
+        nccl::Communicator(MakeJob(environment), options.version, environment));
+    communicator = &decider->communicator();
+    return decider;
+  }
+
+  // Imported networks (rings of NPUs, single switches) have GPUs without hosts.
+  bool HasPlainHosts() const {
+    return std::any_of(gpus.begin(), gpus.end(),
+                       [&](DeviceId gpu) { return !cluster.HomeCpu(gpu).has_value(); });
+  }
+
+  static Protocol ProtocolNamed(const std::string& name) {
+    std::vector<std::string> known;
+    for (std::size_t i = 0; i < std::size(kProtocolNames); ++i) {
+      if (kProtocolNames[i] == name) return static_cast<Protocol>(i);
+      known.emplace_back(kProtocolNames[i]);
+    }
+    throw ConfigError({.field = "--proto",
+                       .value = name,
+                       .problem = "unknown protocol",
+                       .expected = "one of " + JoinNames(known),
+                       .nearest = NearestName(name, known)});
+  }
+
+  // Equal hosts are searched once: the same XML and the same GPUs in the same order.
+  nccl::Job MakeJob(const nccl::Environment& environment) {
+    const std::vector<std::vector<Rank>> nodes = RanksByNode();
+    std::map<std::pair<std::string, std::vector<int>>, nccl::SearchedHost> searched;
+    std::vector<const nccl::SearchedHost*> hosts;
+    const bool one_domain = nodes.size() > 1 && facts.nodes == 1;
+    if (one_domain) return MakeDomainJob(environment, nodes);
+    for (const std::vector<Rank>& ranks : nodes) {
+      std::vector<int> devs;
+      for (const Rank rank : ranks)
+        devs.push_back(static_cast<int>(cluster.topology().devices[gpus[rank]].index));
+      std::string xml = NodeNcclXml(cluster.topology(), paths->node(ranks.front()));
+      auto [entry, fresh] = searched.try_emplace({std::move(xml), devs});
+      if (fresh) {
+        const nccl::NodeSearchRequest request =
+            SearchRequestOf(environment, devs, static_cast<int>(nodes.size()));
+        entry->second = nccl::DescribeHost(Search(entry->first.first, request), request);
+      }
+      hosts.push_back(&entry->second);
+    }
+    nccl::Job job = nccl::JobOfHosts(hosts, nodes);
+    job.name = cluster.topology().name;
+    return job;
+  }
+
+  nccl::NodeSearchRequest SearchRequestOf(const nccl::Environment& environment,
+                                          const std::vector<int>& devs, int node_count) const {
+    return {
+        .gpus = devs, .nodes = node_count, .version = options.version, .environment = environment};
+  }
+
+  nccl::NodeSearchResult Search(const std::string& xml, const nccl::NodeSearchRequest& request) {
+    const nccl::XmlDocument document = nccl::ParseXml(xml, cluster.topology().source);
+    nccl::NodeSearchResult result = nccl::SearchNode(document, request);
+    for (const std::string& warning : result.warnings) notes.push_back(warning);
+    return result;
+  }
+
+  // Hosts of one NVLink domain: one system over all of them.
+  nccl::Job MakeDomainJob(const nccl::Environment& environment,
+                          const std::vector<std::vector<Rank>>& nodes) {
+    std::vector<int> devs;
+    for (const Rank rank : nodes.front())
+      devs.push_back(static_cast<int>(cluster.topology().devices[gpus[rank]].index));
+    nccl::NodeSearchRequest request =
+        SearchRequestOf(environment, devs, static_cast<int>(nodes.size()));
+    request.nvlink_fabric = true;
+    nccl::Job job = nccl::JobOfEqualHosts(
+        Search(NodeNcclXml(cluster.topology(), paths->node(nodes.front().front())), request),
+        request);
+    job.name = cluster.topology().name;
+    return job;
   }
 
   Level& LevelFor(double share) {
@@ -298,6 +410,10 @@ struct Simulation::Impl final : ExecutionSetting {
     out.chunk = decision.chunk;
     out.notice = decision.notice;
     PrepareCall(request, decision);
+    if (options.fidelity == Fidelity::kAnalytic) {
+      RunClosedForm(request, out);
+      return out;
+    }
     const Plan plan = MakePlan(request, decision);
     level->network->Reset();
     std::function<void(const TimedSpan&)> span;
@@ -331,6 +447,40 @@ struct Simulation::Impl final : ExecutionSetting {
     out.messages = result.messages;
     out.events = result.events;
     ExplainRun(plan, result, use, out);
+  }
+
+  void RunClosedForm(const CollectiveRequest& request, CallOutcome& out) const {
+    if (communicator == nullptr) {
+      throw ConfigError(
+          {.field = "--fidelity",
+           .value = "analytic",
+           .problem = "closed forms exist for what NCCL decides:",
+           .expected = "an algorithm and a cluster of NCCL, or --fidelity packet or flow"});
+    }
+    timing::CallFacts call = facts;
+    call.function = request.function;
+    call.size = Bytes(LogicalBytes(request));
+    call.in_place = request.in_place;
+    call.eight_bit_integer = request.type == DataType::kInt8 || request.type == DataType::kUint8;
+    if (request.function == Function::kAllToAll || request.function == Function::kSendRecv) {
+      timing::ApplyPointToPoint(*communicator, call);
+    } else {
+      timing::ApplyPlan(*communicator,
+                        communicator->Plan({.function = request.function,
+                                            .count = request.count,
+                                            .type = request.type,
+                                            .op = request.op,
+                                            .root = request.root}),
+                        call);
+    }
+    const timing::TimeBreakdown time = timing::PredictTime(call);
+    out.time = time.time();
+    for (const auto& share : time.shares)
+      out.shares.push_back(
+          {std::string(timing::ToString(share.cause)), FromMicroseconds(share.us)});
+    out.bound = time.shares.empty() ? "nothing to do" : timing::ToString(time.bound());
+    if (time.extrapolated)
+      out.notice = "constants of this GPU class follow from a rule, not from runs";
   }
 
   Plan MakePlan(const CollectiveRequest& request, const CallDecision& decision) const {

@@ -6,6 +6,7 @@
 #include "apps/collective_manual.h"
 #include "apps/collective_options.h"
 #include "apps/collective_output.h"
+#include "apps/collective_trace.h"
 #include "apps/command.h"
 #include "apps/output_file.h"
 #include "collectives/functional.h"
@@ -180,6 +181,11 @@ int RunCollective(const std::vector<std::string>& arguments) {
         FormatSize(kRealPayloadLimit));
   }
   if (options.explain) std::fputs(Explanation(report).c_str(), stdout);
+  if (!report.rows.empty() && !(options.trace_file.empty() && options.vcd_file.empty())) {
+    for (const std::string& note : WriteTraces(simulation, report.rows.back().request, options)) {
+      fmt::print(stderr, "windtunnel: note: {}\n", note);
+    }
+  }
   if (!options.json_file.empty()) WriteOutputFile("--json", options.json_file, ToJson(report));
   if (!options.csv_file.empty()) WriteOutputFile("--csv", options.csv_file, ToCsv(report));
   return kExitDone;

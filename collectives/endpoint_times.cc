@@ -50,6 +50,19 @@ BlockTimes RingBlockTimes(const EndpointQuery& query, const timing::GpuConstants
   return times;
 }
 
+NvlsStageTimes NvlsTimes(const EndpointQuery& query, const timing::GpuConstants& gpu) {
+  NvlsStageTimes times;
+  times.copying.slice_overhead = FromMicroseconds(gpu.nvls_period_us);
+  times.copying.empty_slice_overhead = times.copying.slice_overhead;
+  times.copying.copy_rate = FromGigabytesPerSecond(gpu.nvls_channel_gbps);
+  times.copying.reduce_rate = times.copying.copy_rate;
+  times.reducing = times.copying;
+  const std::uint32_t heads = std::max(1U, query.heads);
+  times.reducing.copy_rate = times.copying.copy_rate / heads;
+  times.reducing.reduce_rate = times.reducing.copy_rate;
+  return times;
+}
+
 Picoseconds NodeHopReaction(const EndpointQuery& query, const timing::GpuConstants& gpu) {
   switch (query.protocol) {
     case Protocol::kLl:
@@ -104,6 +117,10 @@ double UsableLinkShare(const EndpointQuery& query, const timing::GpuConstants& g
   double usable = gpu.link_gbps;
   if (query.function == Function::kAllToAll || query.function == Function::kAllToAllV)
     usable = gpu.p2p_link_gbps;
+  if (query.algorithm == AlgorithmId::kNvls && gpu.nvls_limit_gbps > 0) {
+    // The limit is algorithm bandwidth; each GPU sends the message once and its head's share again.
+    usable = gpu.nvls_limit_gbps * (1 + 1.0 / std::max(1U, query.heads));
+  }
   if (usable <= 0) return 1;
   return std::min(1.0, usable / gpu.link_raw_gbps);
 }

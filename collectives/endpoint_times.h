@@ -16,12 +16,20 @@ struct EndpointQuery {
   AlgorithmId algorithm = AlgorithmId::kRing;
   std::uint32_t threads = 512;
   std::uint32_t channels = 1;
+  std::uint32_t heads = 1;  ///< NVLS: parts that one rank each reduces.
   bool several_nodes = false;
 };
 
 /// Costs of the blocks of a ring or tree. Source of the form: docs/timing-model.md.
 BlockTimes RingBlockTimes(const EndpointQuery& query, const timing::GpuConstants& gpu,
                           const timing::SharedConstants& shared);
+/// Costs of the stages of NVLS. A stage moves what all heads of a channel handle in one loop in one
+/// period; a reducing block handles its own head's part in the same time.
+struct NvlsStageTimes {
+  BlockTimes copying;   ///< Scatter and gather.
+  BlockTimes reducing;  ///< Switch reduction and multicast of one head.
+};
+NvlsStageTimes NvlsTimes(const EndpointQuery& query, const timing::GpuConstants& gpu);
 /// Arrival at the receiver's memory to the receiving block going on, inside a node; the flight of
 /// the links is part of it and must be taken off.
 Picoseconds NodeHopReaction(const EndpointQuery& query, const timing::GpuConstants& gpu);

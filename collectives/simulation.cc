@@ -125,6 +125,7 @@ struct Simulation::Impl final : ExecutionSetting {
   struct Level {
     Cluster usable;
     std::unique_ptr<Network> network;
+    PacketNetwork* packet = nullptr;  // `network`, at the packet level.
     std::map<Route, RouteId> routes;
     std::map<std::tuple<GroupKind, DeviceId, DeviceId, std::vector<DeviceId>>, GroupId> groups;
   };
@@ -133,7 +134,9 @@ struct Simulation::Impl final : ExecutionSetting {
   // Of the call that runs.
   EndpointQuery query;
   BlockTimes times;
+  NvlsStageTimes nvls_times;
   BlockTimes free_times;
+  bool nvls_stages = false;  // The call runs NVLS on a GPU with constants for it.
   Picoseconds launch;
   Picoseconds host_launch;
   Bytes wire_message;
@@ -291,7 +294,9 @@ struct Simulation::Impl final : ExecutionSetting {
       if (options.fidelity == Fidelity::kFlow) {
         entry->network = std::make_unique<FlowNetwork>(entry->usable);
       } else {
-        entry->network = std::make_unique<PacketNetwork>(entry->usable.topology());
+        auto packet = std::make_unique<PacketNetwork>(entry->usable.topology());
+        entry->packet = packet.get();
+        entry->network = std::move(packet);
       }
     }
     return *entry;
@@ -366,20 +371,35 @@ struct Simulation::Impl final : ExecutionSetting {
                        .expected = "an NVSwitch for in-switch operations"});
   }
 
-  const BlockTimes& TimesOf(Rank, const Block&) override {
-    return options.ideal_endpoints ? free_times : times;
+  const BlockTimes& TimesOf(Rank, const Block& block) override {
+    if (options.ideal_endpoints) return free_times;
+    if (!nvls_stages || !block.role.starts_with("nvls")) return times;
+    const bool copies = block.role == "nvls scatter" || block.role == "nvls gather";
+    return copies ? nvls_times.copying : nvls_times.reducing;
   }
   SimTime StartOf(Rank) override { return SimTime(std::max(launch, host_launch)); }
   Picoseconds EndOf(Rank) override { return Picoseconds(0); }
+
+  // Algorithms that NCCL does not have cost what a ring costs per hop.
+  static AlgorithmId IdOf(std::string_view algorithm) {
+    for (std::size_t i = 0; i < std::size(kAlgorithmNames); ++i) {
+      if (kAlgorithmNames[i] == algorithm) return static_cast<AlgorithmId>(i);
+    }
+    return AlgorithmId::kRing;
+  }
 
   void PrepareCall(const CollectiveRequest& request, const CallDecision& decision) {
     query = {.function = request.function,
              .type = request.type,
              .protocol = decision.layout.protocol,
+             .algorithm = IdOf(decision.algorithm),
              .threads = decision.threads,
              .channels = decision.channels,
+             .heads = static_cast<std::uint32_t>(
+                 std::max<std::size_t>(1, decision.layout.nvls_heads.size())),
              .several_nodes = paths->node_count() > 1};
     times = {};
+    nvls_stages = false;
     launch = {};
     host_launch = {};
     wire_message = decision.chunk;
@@ -393,6 +413,8 @@ struct Simulation::Impl final : ExecutionSetting {
       const auto& constants = timing::TimingConstants::Shipped();
       const auto& gpu = constants.Gpu(gpu_class);
       times = RingBlockTimes(query, gpu, constants.shared());
+      nvls_times = NvlsTimes(query, gpu);
+      nvls_stages = query.algorithm == AlgorithmId::kNvls && gpu.nvls_channel_gbps > 0;
       launch = DeviceLaunch(query, gpu);
       host_launch = HostLaunch(query, options.gpus_per_thread, gpu, constants.shared());
       share = UsableLinkShare(query, gpu);
@@ -400,8 +422,7 @@ struct Simulation::Impl final : ExecutionSetting {
     if (options.fidelity != Fidelity::kAnalytic) level = &LevelFor(share);
   }
 
-  CallOutcome Run(const CollectiveRequest& request,
-                  const std::function<void(const Plan&, const TimedSpan&)>& on_span) {
+  CallOutcome Run(const CollectiveRequest& request, const RunObservers& observers) {
     CallDecision decision = decisions->Decide(request);
     CallOutcome out;
     out.algorithm = decision.algorithm;
@@ -417,7 +438,8 @@ struct Simulation::Impl final : ExecutionSetting {
     const Plan plan = MakePlan(request, decision);
     level->network->Reset();
     std::function<void(const TimedSpan&)> span;
-    if (on_span) span = [&](const TimedSpan& s) { on_span(plan, s); };
+    if (observers.on_span) span = [&](const TimedSpan& s) { observers.on_span(plan, s); };
+    if (level->packet != nullptr) level->packet->set_observer(observers.wires);
     if (auto folded = RunFolded(plan, span)) {
       out.symmetry = std::move(folded->symmetry);
       Report(plan, folded->result, folded->link_use, out);
@@ -558,9 +580,8 @@ const std::vector<std::string>& Simulation::notes() const { return impl_->notes;
 Plan Simulation::PlanOf(const CollectiveRequest& request) const {
   return impl_->MakePlan(request, impl_->decisions->Decide(request));
 }
-CallOutcome Simulation::Run(const CollectiveRequest& request,
-                            const std::function<void(const Plan&, const TimedSpan&)>& on_span) {
-  return impl_->Run(request, on_span);
+CallOutcome Simulation::Run(const CollectiveRequest& request, const RunObservers& observers) {
+  return impl_->Run(request, observers);
 }
 
 }  // namespace windtunnel

@@ -17,6 +17,7 @@
 #include "interconnect/nccl/environment.h"
 #include "interconnect/nccl/nccl_version.h"
 #include "interconnect/network.h"
+#include "interconnect/packet_engine.h"
 
 namespace windtunnel {
 
@@ -68,6 +69,14 @@ struct CallOutcome {
   std::string notice;             ///< "ring taken: NVLS does not apply to int8 sums"
 };
 
+/// Who watches a run, packet and flow level.
+struct RunObservers {
+  /// Every slice of every block.
+  std::function<void(const Plan&, const TimedSpan&)> on_span;
+  /// Every occupation of a wire; packet level only.
+  WireObserver* wires = nullptr;
+};
+
 class Simulation {
  public:
   /// @throws ConfigError: unknown ranks, two ranks on one GPU, disconnected parts (components
@@ -85,9 +94,8 @@ class Simulation {
 
   /// The plan that a call would run.
   Plan PlanOf(const CollectiveRequest& request) const;
-  /// Simulates one call. `on_span` sees every slice of every block (packet and flow level).
-  CallOutcome Run(const CollectiveRequest& request,
-                  const std::function<void(const Plan&, const TimedSpan&)>& on_span = {});
+  /// Simulates one call.
+  CallOutcome Run(const CollectiveRequest& request, const RunObservers& observers = {});
 
  private:
   struct Impl;

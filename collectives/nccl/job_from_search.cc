@@ -21,15 +21,30 @@ LocalTransport::Kind KindOf(Transport::Kind kind) {
   return LocalTransport::Kind::kNetwork;
 }
 
-/// NICs near a GPU that together match the GPU's link to its CPU, and their rate. A GPU behind a
-/// PCI switch has no such link and counts none. Source: NVIDIA/nccl src/graph/paths.cc (channels by
-/// local net count), v2.28.9.
-void CountLocalNics(const SystemView& view, std::uint32_t gpu, NodeDescription::Gpu& out) {
+/// NICs that a GPU needs to match its rate to the CPU, and their rate. Up to 2.28 that rate is the
+/// GPU's own link to the CPU, so a GPU behind a PCI switch counts none; from 2.29 on it is the
+/// whole path's, and the NICs are those that the channels use in turn. Source: NVIDIA/nccl,
+/// src/graph/paths.cc (v2.28.9), src/graph/topo.cc (v2.29.2).
+void CountLocalNics(const SystemView& view, std::uint32_t gpu, const NcclVersion& version,
+                    NodeDescription::Gpu& out) {
+  if (view.system().count(NodeKind::kNet) == 0) return;
+  if (version >= NcclVersion{2, 29, 2}) {
+    constexpr int kMostChannels = 64;
+    const float to_cpu = view.paths().At(Gpu(gpu), Cpu(view.LocalCpu(gpu))).rate;
+    const auto first = view.LocalNet(gpu, 0);
+    for (int channel = 0; channel < kMostChannels; ++channel) {
+      const auto net = view.LocalNet(gpu, channel);
+      if (!net || (channel > 0 && net == first)) break;
+      out.local_nic_bandwidth += view.GpuToNet(gpu, *net).rate;
+      ++out.local_nics;
+      if (out.local_nic_bandwidth >= to_cpu) break;
+    }
+    return;
+  }
   float to_cpu = 0;
   for (const SystemLink& link : view.system().at(Gpu(gpu)).links) {
     if (link.to.kind == NodeKind::kCpu) to_cpu = link.rate;
   }
-  if (view.system().count(NodeKind::kNet) == 0) return;
   for (const std::uint32_t net : view.Nearest(Gpu(gpu), NodeKind::kNet)) {
     if (out.local_nic_bandwidth >= to_cpu) break;
     out.local_nic_bandwidth += view.GpuToNet(gpu, net).rate;
@@ -39,8 +54,8 @@ void CountLocalNics(const SystemView& view, std::uint32_t gpu, NodeDescription::
 
 std::shared_ptr<const NodeDescription> Describe(const SystemView& view,
                                                 std::vector<SearchGraph> graphs,
-                                                const std::vector<RankSeat>& seats,
-                                                bool multicast) {
+                                                const std::vector<RankSeat>& seats, bool multicast,
+                                                const NcclVersion& version) {
   auto node = std::make_shared<NodeDescription>();
   const System& system = view.system();
   const std::uint32_t gpus = system.count(NodeKind::kGpu);
@@ -50,7 +65,7 @@ std::shared_ptr<const NodeDescription> Describe(const SystemView& view,
     const SystemNode& gpu = system.at(Gpu(g));
     NodeDescription::Gpu entry{.device = {gpu.host(), static_cast<std::uint32_t>(gpu.gpu.dev)},
                                .compute_capability = gpu.gpu.sm};
-    CountLocalNics(view, g, entry);
+    CountLocalNics(view, g, version, entry);
     node->gpus.push_back(entry);
   }
   const auto seat_of = [&](std::uint32_t g) -> const RankSeat& {
@@ -111,7 +126,7 @@ SearchedHost DescribeHost(const NodeSearchResult& result, const NodeSearchReques
                                                                  .collnet = request.collnet_plugin,
                                                                  .multicast = multicast,
                                                                  .fabric = result.fabric});
-    part.node = Describe(*view, std::move(graphs), result.seats, multicast);
+    part.node = Describe(*view, std::move(graphs), result.seats, multicast, request.version);
     host.parts.push_back(std::move(part));
     open = std::move(rest);
     if (!open.empty()) {

@@ -103,7 +103,7 @@ TEST(CompletionTest, OffersEveryLongFlagOfAManual) {
     const std::string manual = RunProgram({"help", name}).out;
     const std::vector<std::string> offered = Completions({name, "--"});
     // Flags stand first on their line of the OPTIONS section, after an optional short form.
-    const std::regex flag_line("\n +(-[a-zA-Z],? +)?(--[a-z][a-z-]*)");
+    const std::regex flag_line("\n +(-[a-zA-Z],? +)?(--[a-z][a-z_-]*)");
     const std::size_t options = manual.find("\nOPTIONS");
     const std::size_t end = manual.find("\nEXAMPLES\n");
     ASSERT_LT(options, end) << name;

@@ -31,12 +31,14 @@ TEST(DoubleBinaryTree, ChildrenMatchParents) {
   for (int nodes = 1; nodes <= 130; ++nodes)
     for (std::size_t tree = 0; tree < 2; ++tree) {
       int edges = 0;
-      for (int n = 0; n < nodes; ++n)
-        for (const int child : DoubleBinaryTree(nodes, n)[tree].down) {
+      for (int n = 0; n < nodes; ++n) {
+        const auto places = DoubleBinaryTree(nodes, n);
+        for (const int child : places[tree].down) {
           if (child < 0) continue;
           ++edges;
           EXPECT_EQ(DoubleBinaryTree(nodes, child)[tree].up, n);
         }
+      }
       EXPECT_EQ(edges, nodes - 1) << nodes;
     }
 }

@@ -53,12 +53,16 @@ BlockTimes RingBlockTimes(const EndpointQuery& query, const timing::GpuConstants
 NvlsStageTimes NvlsTimes(const EndpointQuery& query, const timing::GpuConstants& gpu) {
   NvlsStageTimes times;
   times.copying.slice_overhead = FromMicroseconds(gpu.nvls_period_us);
-  times.copying.empty_slice_overhead = times.copying.slice_overhead;
+  // Ops without elements only signal; the period has their cost in it.
   times.copying.copy_rate = FromGigabytesPerSecond(gpu.nvls_channel_gbps);
   times.copying.reduce_rate = times.copying.copy_rate;
   times.reducing = times.copying;
   const std::uint32_t heads = std::max(1U, query.heads);
-  times.reducing.copy_rate = times.copying.copy_rate / heads;
+  // In an all-reduce the head's block has two ops in a period: the switch's sum, then the
+  // multicast.
+  const std::uint32_t ops = query.function == Function::kAllReduce ? 2 : 1;
+  times.reducing.slice_overhead = times.copying.slice_overhead / ops;
+  times.reducing.copy_rate = times.copying.copy_rate * ops / heads;
   times.reducing.reduce_rate = times.reducing.copy_rate;
   return times;
 }
@@ -120,6 +124,9 @@ double UsableLinkShare(const EndpointQuery& query, const timing::GpuConstants& g
   if (query.algorithm == AlgorithmId::kNvls && gpu.nvls_limit_gbps > 0) {
     // The limit is algorithm bandwidth; each GPU sends the message once and its head's share again.
     usable = gpu.nvls_limit_gbps * (1 + 1.0 / std::max(1U, query.heads));
+  }
+  if (query.algorithm == AlgorithmId::kNvlsTree && gpu.nvls_tree_gbps > 0) {
+    usable = gpu.nvls_tree_gbps * (1 + 1.0 / std::max(1U, query.heads));
   }
   if (usable <= 0) return 1;
   return std::min(1.0, usable / gpu.link_raw_gbps);

@@ -506,7 +506,11 @@ void PacketEngine::Arrive(std::uint32_t link_id, SimTime now) {
   switch (hops_[burst.hop].end) {
     case HopEnd::kTransit:
       ++burst.hop;
-      Enqueue(burst_id, now);
+      if (link.model != nullptr) {
+        PassModel(link_id, burst_id, now);
+      } else {
+        Enqueue(burst_id, now);
+      }
       return;
     case HopEnd::kReplicate:
       Replicate(burst_id, now);
@@ -517,6 +521,20 @@ void PacketEngine::Arrive(std::uint32_t link_id, SimTime now) {
     case HopEnd::kTarget:
       WT_CHECK(false) << "a burst that was counted at booking arrives";
   }
+}
+
+void PacketEngine::PassModel(std::uint32_t link_id, std::uint32_t burst_id, SimTime now) {
+  Burst& burst = bursts_[burst_id];
+  Queue& queue = queues_[hops_[burst.hop].queue];
+  const Picoseconds pass = links_[link_id].model->PassTime({.now = now,
+                                                            .in_link = link_id,
+                                                            .out_link = queue.link,
+                                                            .payload = burst.payload,
+                                                            .wire = burst.held});
+  queue.last_ready = std::max(queue.last_ready, now + pass);
+  burst.tail = burst.tail + (queue.last_ready - now);
+  burst.head = queue.last_ready;
+  Schedule(burst.head, EventKind::kReady, burst_id);
 }
 
 void PacketEngine::EnqueueAt(std::uint32_t queue_id, std::uint32_t burst_id, SimTime now) {
@@ -664,6 +682,7 @@ void PacketEngine::Reset() {
     link.random = RandomStream(retry_options_.seed, link.options.name);
     link.break_frame = UINT64_MAX;
   }
+  for (Queue& queue : queues_) queue.last_ready = SimTime();
   for (OpenOrder& order : open_orders_) order.last_delivered = SimTime();
   lossy_ = std::any_of(links_.begin(), links_.end(),
                        [](const LinkState& link) { return link.options.error_rate > 0; });

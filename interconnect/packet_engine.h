@@ -25,6 +25,23 @@ class WireObserver {
   virtual void OnWireBusy(std::uint32_t link, SimTime start, SimTime end, Bytes wire) = 0;
 };
 
+/// A user's own model of a device that traffic passes, in place of the time in the links.
+class DeviceModel {
+ public:
+  /// A burst on its way from one link to another of the device.
+  struct Passage {
+    SimTime now;  ///< Its first frame may be sent on from here, as far as the wires go.
+    std::uint32_t in_link = 0;
+    std::uint32_t out_link = 0;
+    Bytes payload;
+    Bytes wire;  ///< As it came in, with headers.
+  };
+  virtual ~DeviceModel() = default;
+  /// Further time until the burst may ask for its wire. Bursts between the same two links stay in
+  /// order whatever is answered.
+  virtual Picoseconds PassTime(const Passage& passage) = 0;
+};
+
 /// How a message is cut into what moves as one event.
 struct BurstOptions {
   /// A message travels as at most this many bursts, so events per message are bounded: below this
@@ -77,6 +94,8 @@ class PacketEngine final : public EventHandler {
                        std::span<const std::vector<std::uint32_t>> down);
   GroupId AddReduction(std::span<const std::vector<std::uint32_t>> up,
                        std::span<const std::uint32_t> down, Picoseconds reduce_latency);
+  /// Asks `model` about everything that arrives by `link` and travels on; nullptr = nobody.
+  void BindModel(std::uint32_t link, DeviceModel* model) { links_[link].model = model; }
   /// Contract: before the first Send of a run.
   void set_retry_options(const RetryOptions& options);
   /// The `frame`-th frame (from 0) that goes onto `link` in the next run arrives broken, once.
@@ -153,6 +172,7 @@ class PacketEngine final : public EventHandler {
   struct Queue {
     std::uint32_t link = 0;
     std::uint32_t in_link = kNone;  ///< Whose credits its bursts hold; kNone: nobody's.
+    SimTime last_ready;             ///< Behind a user's model: latest answer so far.
     bool source = false;            ///< `first` and `last` are segments, else bursts.
     std::uint32_t first = kNone;
     std::uint32_t last = kNone;
@@ -176,6 +196,7 @@ class PacketEngine final : public EventHandler {
     std::uint64_t sized_frames = 0;
     RandomStream random;
     std::uint64_t break_frame = UINT64_MAX;
+    DeviceModel* model = nullptr;  ///< Of the device at the link's end.
   };
   struct Shared {
     std::uint32_t copies = 0;
@@ -219,6 +240,7 @@ class PacketEngine final : public EventHandler {
   void ServeAt(std::uint32_t link, SimTime at);
   void Kick(std::uint32_t link, SimTime now);
   void Serve(std::uint32_t link, SimTime now);
+  void PassModel(std::uint32_t link_id, std::uint32_t burst, SimTime now);
   bool Breaks(std::uint32_t link_id, std::uint64_t frames);
   void Replay(std::uint32_t link_id, Bytes payload, Bytes wire, LinkTiming::Booking& booking);
   void Resend(std::uint32_t burst, std::uint32_t link_id, const LinkTiming::Booking& booking);

@@ -165,6 +165,11 @@ void PacketNetwork::set_observer(WireObserver* observer) { impl_->engine.set_obs
 void PacketNetwork::set_burst_options(const BurstOptions& options) {
   impl_->engine.set_burst_options(options);
 }
+void PacketNetwork::BindModel(DeviceId device, DeviceModel* model) {
+  for (LinkId id = 0; id < impl_->topology.links.size(); ++id) {
+    if (impl_->topology.links[id].to == device) impl_->engine.BindModel(id, model);
+  }
+}
 void PacketNetwork::BreakFrame(LinkId link, std::uint64_t frame) {
   impl_->engine.BreakFrame(link, frame);
 }

@@ -59,6 +59,9 @@ class PacketNetwork final : public Network {
   void set_observer(WireObserver* observer);
   /// Coarser or finer bursts for the next run. Contract: idle.
   void set_burst_options(const BurstOptions& options);
+  /// A model of the user's own for a device that traffic passes (a switch, a NIC): see
+  /// docs/own-model.md. nullptr = none. `model` outlives the runs.
+  void BindModel(DeviceId device, DeviceModel* model);
   /// The `frame`-th frame (from 0) onto `link` in the next run arrives broken, once.
   void BreakFrame(LinkId link, std::uint64_t frame);
   const Options& options() const;

@@ -316,6 +316,7 @@ struct Simulation::Impl final : ExecutionSetting {
     path.route = entry->second;
     if (options.ideal_endpoints) return path;
     const Picoseconds flight = cluster.Latency(way.route);
+    path.flight = flight;
     path.credit_return = flight;
     switch (query.protocol) {
       case Protocol::kLl:

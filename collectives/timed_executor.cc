@@ -168,10 +168,10 @@ class Executor final : public EventHandler, public NetworkClient {
       GroupDelivered(now, message.block);
       return;
     }
-    // The flag follows the data: the receiver may go on when both the bytes and the sender's own
-    // work are done.
-    const SimTime ready =
-        std::max(now, message.work_end) + connections_[message.connection].path.reaction;
+    // The flag follows the data: the receiver may go on when the bytes are there and what the
+    // sender stored last has crossed the way too.
+    const ConnectionPath& path = connections_[message.connection].path;
+    const SimTime ready = std::max(now, message.work_end + path.flight) + path.reaction;
     if (ready == now) {
       Arrive(now, message.connection);
     } else {

@@ -18,6 +18,9 @@ namespace windtunnel {
 /// How one connection of a plan is carried.
 struct ConnectionPath {
   RouteId route = 0;
+  /// First bit out to first bit in of the way: what the last store of the sender's own work needs
+  /// to arrive when the wire is not the limit.
+  Picoseconds flight;
   /// From arrival at the receiver's memory to the receiving block going on: polling, proxy,
   /// completion, flush.
   Picoseconds reaction;

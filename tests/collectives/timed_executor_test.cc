@@ -103,6 +103,15 @@ TEST(TimedExecutor, WorkOfTheBlockAndTheWireOverlap) {
   EXPECT_EQ(result.time, Nanoseconds(480));
 }
 
+TEST(TimedExecutor, WhatTheSenderStoresLastStillHasToCross) {
+  IdleNetwork network(Nanoseconds(500), GigabytesPerSecond(1000));
+  FixedSetting setting;
+  setting.path.flight = Nanoseconds(500);
+  setting.times.slice_overhead = Nanoseconds(300);
+  // 300 of work, 500 of flight, 300 of the receiver's work.
+  EXPECT_EQ(RunTimed(PairPlan(1, 1, 8), network, setting).time, Nanoseconds(1100));
+}
+
 TEST(TimedExecutor, SlicesPipelineThroughTheReceiver) {
   IdleNetwork network(Nanoseconds(0), GigabytesPerSecond(1000));
   FixedSetting setting;

@@ -206,10 +206,13 @@ std::vector<std::string> Communicator::InitLines(Rank rank) const {
       threshold(AlgorithmId::kRing, Protocol::kSimple),
       threshold(AlgorithmId::kCollNetDirect, Protocol::kSimple),
       threshold(AlgorithmId::kCollNetChain, Protocol::kSimple)));
+  // Without CollNet, 2.20 prints no channel of it, later releases the collective ones again (seen
+  // in logs of 2.20.5, 2.22.3, 2.23.4 and 2.26.2).
+  const bool repeated = version() >= NcclVersion{2, 22, 0} || comm.flags.collnet;
   lines.push_back(fmt::format(
       "{} coll channels, {} collnet channels, {} nvls channels, {} p2p channels, {} p2p channels "
       "per peer",
-      comm.channel_count, comm.channel_count, comm.nvls_channels, comm.p2p.count,
+      comm.channel_count, repeated ? comm.channel_count : 0, comm.nvls_channels, comm.p2p.count,
       comm.p2p.per_peer));
   return lines;
 }

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 
@@ -15,6 +17,7 @@
 #include "interconnect/topology_file.h"
 #include "sim/error.h"
 #include "sim/parse_units.h"
+#include "validate/nccl_plans/log_diff.h"
 #include "validate/nccl_plans/verify.h"
 
 namespace windtunnel {
@@ -25,11 +28,13 @@ constexpr std::string_view kManual = R"(NAME
   windtunnel nccl - what NCCL decides on a machine, and proof that we decide the same
 
 SYNOPSIS
+  windtunnel nccl {table|choice|channels|verify|diff} ...
   windtunnel nccl table    -t TOPOLOGY [--nodes N] [--nccl-version V]
   windtunnel nccl choice   -t TOPOLOGY [--nodes N] [--nccl-version V] [--function F] [-b MIN] [-e MAX]
   windtunnel nccl channels -t TOPOLOGY [--nodes N] [--nccl-version V] [--rank R]
   windtunnel nccl verify DIR [--version V] [--kind K] [--case TEXT] [--json FILE]
                              [--from-recorded-search]
+  windtunnel nccl diff LOG -t TOPOLOGY [--nodes N] [--nccl-version V]
 
 DESCRIPTION
   table     latency (us) and bandwidth (GB/s) per function, algorithm and protocol, as NCCL prints
@@ -40,13 +45,18 @@ DESCRIPTION
             nccl-VERSION/CASE.json and topo/. Every stage is fed with our own stage before it, from
             the topology file on. Prints per version and kind how many fields agree and differ, and
             the first differences.
+  diff      holds our decisions against a log of a real run with NCCL_DEBUG=INFO: search results,
+            rings, trees, NVLS heads, channel counts, thresholds, the tuning table and the choice
+            per call, as far as the log prints them (NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING prints
+            all). Each difference with its line, then counts by kind. Version, NCCL_* variables and
+            the lack of NVLS multicast are taken from the log where it prints them.
 
   NCCL_* variables of the process act as they do on NCCL.
 
 OPTIONS
   -t, --topology NAME      file of any format, or name of a shipped system
   --nodes N                so many hosts like the one of the file
-  --nccl-version V         2.10.3 to 2.30.7; default 2.28.9
+  --nccl-version V         2.10.3 to 2.30.7; default 2.28.9; diff: the one the log prints
   --function F             all_reduce (default), all_gather, reduce_scatter, broadcast, reduce
   -b, -e SIZE              smallest and largest size of `choice` (8, 8G), steps of two
   --rank R                 whose lines `channels` prints (0)
@@ -61,10 +71,11 @@ EXAMPLES
   windtunnel nccl choice -t topo.xml --nodes 4
   NCCL_ALGO=Ring windtunnel nccl table -t hgx-h100
   windtunnel nccl verify /data/nccl-plans --version 2.28.9
+  windtunnel nccl diff nccl.log -t topo.xml --nodes 2
 
 EXIT STATUS
-  0 done, verify: all fields agree; 1 the input is wrong; 2 verify: some differ or a case did not
-  run; 3 a fault of windtunnel
+  0 done, verify and diff: all agree; 1 the input is wrong; 2 verify and diff: some differ or a case
+  did not run; 3 a fault of windtunnel
 
 SEE ALSO
   docs/nccl-plan.md
@@ -79,6 +90,7 @@ struct Options {
   std::string smallest = "8", largest = "8G";
   Rank rank = 0;
   std::string data, only_version, json;
+  std::string log;
   nccl::VerifyOptions verify;
 };
 
@@ -98,6 +110,12 @@ Options Parse(const std::vector<std::string>& arguments) {
     sub->add_option("-e", out.largest);
     sub->add_option("--rank", out.rank);
   }
+  CLI::App* diff = app.add_subcommand("diff");
+  diff->set_help_flag();
+  diff->add_option("LOG", out.log)->required();
+  diff->add_option("-t,--topology", out.topology)->required();
+  diff->add_option("--nodes", out.nodes);
+  diff->add_option("--nccl-version", out.version);
   CLI::App* verify = app.add_subcommand("verify");
   verify->set_help_flag();
   verify->add_option("DIR", out.data)->required();
@@ -206,9 +224,32 @@ int RunVerify(Options options) {
   return report.AllAgree() ? kExitDone : kExitJobFailed;
 }
 
+int RunDiff(const Options& options) {
+  std::ifstream in(options.log, std::ios::binary);
+  if (!in) throw ConfigError({.file = options.log, .problem = "cannot be read"});
+  const std::string log((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const nccl::LogSetting setting = nccl::ReadLogSetting(log, options.log);
+  nccl::NodeSearchRequest request;
+  if (!options.version.empty())
+    request.version = nccl::ParseNcclVersion(options.version, {.field = "--nccl-version"});
+  else if (setting.version)
+    request.version = *setting.version;
+  request.environment = nccl::Environment::FromProcess();
+  for (const auto& [name, value] : setting.variables) request.environment.Set(name, value);
+  if (setting.multicast_off) request.multicast = false;
+  const nccl::Communicator comm(JobOfTopology(options, request), request.version,
+                                request.environment);
+  const nccl::LogDiff diff = nccl::DiffLog(log, options.log, comm);
+  fmt::print("# {} against {}, {} ranks on {} nodes, NCCL {}\n", options.log, options.topology,
+             comm.rank_count(), comm.node_count(), nccl::ToString(comm.version()));
+  std::fputs(diff.ToText().c_str(), stdout);
+  return diff.AllAgree() ? kExitDone : kExitJobFailed;
+}
+
 int RunNccl(const std::vector<std::string>& arguments) {
   const Options options = Parse(arguments);
   if (options.what == "verify") return RunVerify(options);
+  if (options.what == "diff") return RunDiff(options);
   if (options.what == "choice") {
     PrintChoices(options);
     return kExitDone;

@@ -1,10 +1,12 @@
 // `windtunnel msccl`: reads a synthesised schedule, proves it, writes it in canonical form.
 
 #include <cstdio>
+#include <fstream>
 
 #include "apps/command.h"
 #include "collectives/functional.h"
 #include "collectives/msccl/msccl_xml.h"
+#include "collectives/msccl/mscclpp_json.h"
 #include "sim/error.h"
 
 namespace windtunnel {
@@ -18,17 +20,18 @@ SYNOPSIS
     windtunnel msccl convert FILE
 
 DESCRIPTION
-    check    Reads each file (MSCCL XML), runs it on symbolic chunks and prints one line: what was
-             proved, with ranks, channels, steps and chunks sent; or the first thing that is wrong,
-             with rank, chunk and step. A deadlock is named with the ranks that wait for each other.
-    convert  Prints the file in canonical spelling: every attribute, two blanks of indentation.
+    check    Reads each file (MSCCL XML or MSCCL++ execution plan in JSON, told by the first
+             character), runs it on symbolic chunks and prints one line: what was proved, with
+             ranks, channels, steps and chunks sent; or the first thing that is wrong, with rank,
+             chunk and step. A deadlock is named with the ranks that wait for each other.
+    convert  Prints an MSCCL XML file in canonical spelling: every attribute, two blanks of indentation.
              Only a schedule that reads without a fault is printed; it need not be proved.
 
 OPTIONS
     --help   This text.
 
 EXAMPLES
-    windtunnel msccl check algorithm.xml
+    windtunnel msccl check algorithm.xml execution_plan.json
     windtunnel msccl convert algorithm.xml > canonical.xml
 
 EXIT STATUS
@@ -38,21 +41,41 @@ SEE ALSO
     windtunnel help collective
 )";
 
+// The first character that is no white space.
+char FirstCharacter(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  char c = 0;
+  in >> c;
+  return c;
+}
+
+struct Checked {
+  std::string fault;
+  Plan smallest;
+};
+Checked ReadAndProve(const std::string& file) {
+  if (FirstCharacter(file) == '{') {
+    const mscclpp::ExecutionPlan plan = mscclpp::ReadJson(file);
+    return {mscclpp::Prove(plan), mscclpp::MakePlan(plan, mscclpp::SmallestCount(plan))};
+  }
+  const msccl::Program program = msccl::ReadXml(file);
+  return {msccl::Prove(program), msccl::MakePlan(program, msccl::SmallestCount(program))};
+}
+
 int Check(const std::vector<std::string>& files) {
   int code = kExitDone;
   for (const std::string& file : files) {
-    const msccl::Program program = msccl::ReadXml(file);
-    const std::string fault = msccl::Prove(program);
-    if (!fault.empty()) {
-      std::printf("%s: wrong: %s\n", file.c_str(), fault.c_str());
+    const Checked checked = ReadAndProve(file);
+    if (!checked.fault.empty()) {
+      std::printf("%s: wrong: %s\n", file.c_str(), checked.fault.c_str());
       code = kExitJobFailed;
       continue;
     }
-    const FunctionalResult result =
-        RunCounting(msccl::MakePlan(program, msccl::SmallestCount(program)));
-    std::printf("%s: proved: %s '%s' on %zu ranks, %u channels, %u steps, %llu chunks sent\n",
-                file.c_str(), std::string(Name(program.function)).c_str(), program.name.c_str(),
-                program.gpus.size(), program.channel_count, result.steps,
+    const Plan& plan = checked.smallest;
+    const FunctionalResult result = RunCounting(plan);
+    std::printf("%s: proved: %s '%s' on %u ranks, %u channels, %u steps, %llu chunks sent\n",
+                file.c_str(), std::string(Name(plan.request.function)).c_str(),
+                plan.algorithm.c_str(), plan.request.rank_count, plan.channel_count, result.steps,
                 static_cast<unsigned long long>(result.elements_sent));
   }
   return code;

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <set>
 
 #include "apps/collective_manual.h"
 #include "apps/collective_options.h"
@@ -140,6 +141,7 @@ int RunCollective(const std::vector<std::string>& arguments) {
   std::fputs(TableHeader(report).c_str(), stdout);
   const Progress progress(sizes.size() * ops.size() * options.types.size() * roots.size());
   bool symbolic = false;
+  std::set<std::string> notices;  // Each is told once.
   for (const DataType type : options.types) {
     for (const ReduceOp op : ops) {
       for (const std::int64_t root : roots) {
@@ -159,6 +161,10 @@ int RunCollective(const std::vector<std::string>& arguments) {
             row.in_place = row.out_of_place;
           }
           std::fputs(TableRow(row).c_str(), stdout);
+          if (const std::string& notice = row.out_of_place.outcome.notice;
+              !notice.empty() && notices.insert(notice).second) {
+            fmt::print(stderr, "windtunnel: note: {}\n", notice);
+          }
           report.rows.push_back(std::move(row));
         }
       }

@@ -424,7 +424,7 @@ struct Simulation::Impl final : ExecutionSetting {
   }
 
   CallOutcome Run(const CollectiveRequest& request, const RunObservers& observers) {
-    CallDecision decision = decisions->Decide(request);
+    CallDecision decision = Decide(request);
     CallOutcome out;
     out.algorithm = decision.algorithm;
     out.protocol = decision.layout.protocol;
@@ -506,16 +506,26 @@ struct Simulation::Impl final : ExecutionSetting {
       out.notice = "constants of this GPU class follow from a rule, not from runs";
   }
 
-  Plan MakePlan(const CollectiveRequest& request, const CallDecision& decision) const {
-    const Algorithm& algorithm = FindAlgorithm(decision.algorithm);
-    const std::string why_not = algorithm.WhyNot(request, decision.layout);
-    if (!why_not.empty()) {
-      throw ConfigError({.field = "--algo",
-                         .value = std::string(algorithm.name()),
-                         .problem = "does not apply: " + why_not + ";",
-                         .expected = "another algorithm"});
+  // An algorithm that cannot run the call gives way to one that can, and the outcome says so.
+  CallDecision Decide(const CollectiveRequest& request) const {
+    CallDecision decision = decisions->Decide(request);
+    const std::string why_not = FindAlgorithm(decision.algorithm).WhyNot(request, decision.layout);
+    if (why_not.empty()) return decision;
+    for (const char* other : {"Ring", "PointToPoint"}) {
+      if (!FindAlgorithm(other).WhyNot(request, decision.layout).empty()) continue;
+      decision.notice =
+          fmt::format("{} does not apply ({}): {} taken", decision.algorithm, why_not, other);
+      decision.algorithm = other;
+      return decision;
     }
-    return algorithm.MakePlan(request, decision.layout);
+    throw ConfigError({.field = "--algo",
+                       .value = decision.algorithm,
+                       .problem = "cannot run this call (" + why_not + ") and no other can:",
+                       .expected = "another operation"});
+  }
+
+  static Plan MakePlan(const CollectiveRequest& request, const CallDecision& decision) {
+    return FindAlgorithm(decision.algorithm).MakePlan(request, decision.layout);
   }
 
   void ExplainRun(const Plan& plan, const ExecutionResult& result, std::span<const LinkUse> use,
@@ -579,7 +589,7 @@ const Cluster& Simulation::cluster() const { return impl_->cluster; }
 const std::vector<DeviceId>& Simulation::gpus() const { return impl_->gpus; }
 const std::vector<std::string>& Simulation::notes() const { return impl_->notes; }
 Plan Simulation::PlanOf(const CollectiveRequest& request) const {
-  return impl_->MakePlan(request, impl_->decisions->Decide(request));
+  return impl_->MakePlan(request, impl_->Decide(request));
 }
 CallOutcome Simulation::Run(const CollectiveRequest& request, const RunObservers& observers) {
   return impl_->Run(request, observers);

@@ -133,6 +133,13 @@ INSTANTIATE_TEST_SUITE_P(
                  "did you mean '--fidelity'"},
         BadInput{{"all_reduce", "-t", "hgx-h200", "--nccl-version", "two"}, "--nccl-version"}));
 
+TEST(CollectiveCommand, AnAlgorithmThatDoesNotApplyGivesWayWithANotice) {
+  const auto run =
+      RunProgram({"collective", "all_reduce", "-t", "hgx-h200", "-b", "1M", "--algo", "bruck"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("Bruck does not apply"), HasSubstr("Ring taken")));
+}
+
 // Case C01.
 TEST(CollectiveCommand, OneRankMovesNothingAndHasNoBusBandwidth) {
   for (const char* function :

@@ -13,11 +13,15 @@ CallPlan AllReduce(const Communicator& comm, std::uint64_t bytes) {
   return comm.Plan({.function = Function::kAllReduce, .count = bytes / 4});
 }
 
-// "Ring LL; NVLS Simple 2097152": the first size of each choice, powers of two from 8 B to 8 GiB.
-std::string Sequence(const Communicator& comm) {
+// "Ring LL; NVLS Simple 2048": the first size of each choice in KiB, powers of two from 8 B (all-
+// gather: 4 B per rank) to 8 GiB.
+std::string Sequence(const Communicator& comm, Function function = Function::kAllReduce) {
   std::string out, last;
+  const std::uint64_t parts =
+      function == Function::kAllGather ? static_cast<std::uint64_t>(comm.rank_count()) : 1;
   for (std::uint64_t bytes = 8; bytes <= std::uint64_t{8} << 30; bytes *= 2) {
-    const CallPlan plan = AllReduce(comm, bytes);
+    if (bytes < 4 * parts) continue;
+    const CallPlan plan = comm.Plan({.function = function, .count = bytes / 4 / parts});
     const std::string name = fmt::format("{} {}", Name(plan.algorithm), Name(plan.protocol));
     if (name == last) continue;
     out += last.empty() ? name : fmt::format("; {} {}", name, bytes >> 10);
@@ -45,18 +49,24 @@ TEST(Choice, OfAllReduceBySize) {
 
 TEST(Choice, OfAllReduceBySizeWithSwitches) {
   WT_REFERENCE_OR_SKIP(reference);
-  const auto first = [&](const char* file, int nodes, AlgorithmId algorithm) -> std::uint64_t {
-    const Communicator comm = OnMachine(reference, file, nodes);
-    for (std::uint64_t bytes = 8; bytes <= std::uint64_t{8} << 30; bytes *= 2)
-      if (AllReduce(comm, bytes).algorithm == algorithm) return bytes;
-    return 0;
+  const auto of = [&](const char* file, int nodes) {
+    return Sequence(OnMachine(reference, file, nodes));
   };
-  EXPECT_EQ(first(kH100, 1, AlgorithmId::kNvls), 2u << 20);
-  EXPECT_EQ(first(kB200, 1, AlgorithmId::kNvls), 4u << 20);
-  EXPECT_EQ(first(kH100, 2, AlgorithmId::kNvlsTree), 2u << 20);
-  EXPECT_EQ(first(kH100, 4, AlgorithmId::kNvlsTree), 8u << 20);
-  EXPECT_EQ(first(kH100, 16, AlgorithmId::kNvlsTree), 16u << 20);
-  EXPECT_EQ(first(kH100, 4, AlgorithmId::kRing), 1u << 30);
+  EXPECT_EQ(of(kH100, 1), "Ring LL; NVLS Simple 2048");
+  EXPECT_EQ(of(kB200, 1), "Ring LL; NVLS Simple 4096");
+  EXPECT_EQ(of(kH100, 2), "Tree LL; Tree LL128 256; NVLSTree Simple 2048");
+  EXPECT_EQ(of(kH100, 4), "Tree LL; Tree LL128 256; NVLSTree Simple 8192; Ring Simple 1048576");
+  EXPECT_EQ(of(kH100, 16), "Tree LL; Tree LL128 256; NVLSTree Simple 16384; Ring Simple 8388608");
+}
+
+// Sizes of the large buffer.
+TEST(Choice, OfAllGatherBySize) {
+  WT_REFERENCE_OR_SKIP(reference);
+  const auto of = [&](int nodes) {
+    return Sequence(OnMachine(reference, kH100, nodes), Function::kAllGather);
+  };
+  EXPECT_EQ(of(1), "Ring LL; Ring LL128 8192; Ring Simple 32768");
+  EXPECT_EQ(of(2), "Ring LL; Ring LL128 1024; Ring Simple 65536");
 }
 
 TEST(ChannelsAndThreads, OfSmallCalls) {

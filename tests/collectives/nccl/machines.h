@@ -15,6 +15,8 @@ inline constexpr const char* kA100 = "derived-azure-ndv4-a100-8x200g-full-topo.x
 inline constexpr const char* kP4d = "derived-aws-p4d-a100-4x100g-full-topo.xml";
 inline constexpr const char* kV100 = "derived-azure-ndv2-v100-cubemesh-1x100g-full-topo.xml";
 inline constexpr const char* kB200 = "simllm-hgx-b200-8gpu-vm-topo.xml";
+inline constexpr const char* kGvisorB200 =
+    "modal-gvisor-hgx-b200-8gpu-8x400g-flattened-vm-topo.xml";
 inline constexpr const char* kRtx3090 = "panlichen-8xrtx3090-pcie-topo.xml";
 
 inline Communicator OnMachine(const std::filesystem::path& reference, const std::string& file,

@@ -96,6 +96,7 @@ TEST(CompletionTest, OffersTheCommandsOfTheHelp) {
   std::vector<std::string> topics = CommandNames();
   std::ranges::sort(topics);
   EXPECT_EQ(Completions({"help", ""}), topics);
+  EXPECT_EQ(Completions({"nccl", "d"}), std::vector<std::string>{"diff"});
 }
 
 TEST(CompletionTest, OffersEveryLongFlagOfAManual) {

@@ -48,8 +48,9 @@ DESCRIPTION
   diff      holds our decisions against a log of a real run with NCCL_DEBUG=INFO: search results,
             rings, trees, NVLS heads, channel counts, thresholds, the tuning table and the choice
             per call, as far as the log prints them (NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING prints
-            all). Each difference with its line, then counts by kind. Version, NCCL_* variables and
-            the lack of NVLS multicast are taken from the log where it prints them.
+            all). Each difference with its line, then counts by kind. Version, NCCL_* variables,
+            the lack of NVLS multicast and a CollNet plugin are taken from the log where it prints
+            them.
 
   NCCL_* variables of the process act as they do on NCCL.
 
@@ -237,6 +238,7 @@ int RunDiff(const Options& options) {
   request.environment = nccl::Environment::FromProcess();
   for (const auto& [name, value] : setting.variables) request.environment.Set(name, value);
   if (setting.multicast_off) request.multicast = false;
+  request.collnet_plugin = setting.collnet_plugin;
   const nccl::Communicator comm(JobOfTopology(options, request), request.version,
                                 request.environment);
   const nccl::LogDiff diff = nccl::DiffLog(log, options.log, comm);

@@ -396,6 +396,8 @@ LogSetting ReadLogSetting(std::string_view log, const std::string& name) {
     out.version = ParseNcclVersion(info.version, {.file = name, .field = "NCCL version"});
   for (const std::string& line : validate::Lines(log)) {
     if (Contains(line, "NVLS multicast support is not available")) out.multicast_off = true;
+    if (Contains(line, "Loaded coll plugin") || Contains(line, "/IB/SHARP"))
+      out.collnet_plugin = true;
     constexpr std::string_view kSet = " set by environment to ";
     const auto at = line.find(kSet);
     const auto mark = line.find("NCCL INFO ");

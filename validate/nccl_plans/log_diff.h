@@ -18,7 +18,10 @@ struct LogSetting {
   std::optional<NcclVersion> version;            ///< "NCCL version 2.28.9+cuda13.0".
   std::map<std::string, std::string> variables;  ///< "NCCL_ALGO set by environment to Ring"; those
                                                  ///< that name files are left out.
-  int ranks = 0;               ///< Of the largest communicator; 0 when none is announced.
+  int ranks = 0;  ///< Of the largest communicator; 0 when none is announced.
+  /// A plugin that reduces in the network is loaded: "Loaded coll plugin SHARP", or adapters marked
+  /// "/SHARP". Whether it is used is for NCCL_COLLNET_ENABLE to say.
+  bool collnet_plugin = false;
   bool multicast_off = false;  ///< A GPU reports that NVLS multicast is not available.
 };
 /// @throws ConfigError when the text holds no line of NCCL_DEBUG=INFO.

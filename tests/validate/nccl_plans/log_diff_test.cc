@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "interconnect/topology_file.h"
 #include "sim/error.h"
 #include "tests/collectives/nccl/machines.h"
 #include "tests/support/test_support.h"
@@ -35,6 +36,23 @@ std::string OwnLog(const Communicator& comm) {
     }
   }
   return log;
+}
+
+std::string Text(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// The communicator of a log on `nodes` hosts with this topology.
+Communicator OfLog(const LogSetting& setting, int nodes, const XmlDocument& topology) {
+  NodeSearchRequest request;
+  request.nodes = nodes;
+  request.version = setting.version.value();
+  request.environment = Environment(setting.variables);
+  if (setting.multicast_off) request.multicast = false;
+  request.collnet_plugin = setting.collnet_plugin;
+  return Communicator(JobOfEqualHosts(SearchNode(topology, request), request), request.version,
+                      request.environment);
 }
 
 Communicator Machine(const std::filesystem::path& reference, NcclVersion version) {
@@ -130,36 +148,34 @@ TEST(LogSetting, TakesVersionVariablesAndPluginsFromTheLog) {
 }
 
 // Logs of machines whose topology file is at hand: two A100 with direct NVLink, and eight H200
-// behind switches.
+// behind switches; and of boards of four H100, all linked by NVLink, as the shipped system of four
+// GH200 is for NCCL inside one host.
 TEST(LogDiff, OfRealRunsAgrees) {
   WT_REFERENCE_OR_SKIP(reference);
   struct Run {
     const char* log;
-    const char* topology;
-    std::uint64_t lines;
+    const char* topology;  ///< A file of the reference, or a shipped system.
+    std::uint64_t values;
   };
   for (const Run& run :
        {Run{"ni-2.23.4-all-subsys.txt", "mynccl-2xa100-direct-nvlink-topo.xml", 125},
         Run{"ni-2.23.4-2a100-nvlink.txt", "mynccl-2xa100-direct-nvlink-topo.xml", 93},
-        Run{"ni-2.22.3-8h200-nvls.txt", "simllm-hgx-h200-8gpu-topo.xml", 297}}) {
+        Run{"ni-2.22.3-8h200-nvls.txt", "simllm-hgx-h200-8gpu-topo.xml", 297},
+        Run{"ni-2.17.1-4h100.txt", "gh200x4", 153},
+        Run{"ni-2.22.3-4h100-1node.txt", "gh200x4", 161}}) {
     SCOPED_TRACE(run.log);
     const auto file = reference / "data" / "logs" / "nccl-info" / run.log;
     if (!std::filesystem::exists(file)) GTEST_SKIP() << "no logs";
-    std::ifstream in(file);
-    const std::string log((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    const LogSetting setting = ReadLogSetting(log, run.log);
-    const NcclVersion version = setting.version.value();
-    NodeSearchRequest request;
-    request.version = version;
-    request.environment = Environment(setting.variables);
-    if (setting.multicast_off) request.multicast = false;
-    request.collnet_plugin = setting.collnet_plugin;
-    const XmlDocument document = ReadXmlFile(reference / "facts" / "topofiles" / run.topology);
-    const Communicator comm(JobOfEqualHosts(SearchNode(document, request), request), version,
-                            request.environment);
+    const std::string log = Text(file);
+    const std::string topology = run.topology;
+    const Communicator comm =
+        OfLog(ReadLogSetting(log, run.log), 1,
+              topology.ends_with(".xml")
+                  ? ReadXmlFile(reference / "facts" / "topofiles" / topology)
+                  : ParseXml(NodeNcclXml(LoadTopology(topology, {.nodes = 1}), 0), topology));
     const LogDiff diff = DiffLog(log, run.log, comm);
     EXPECT_TRUE(diff.AllAgree()) << diff.ToText();
-    EXPECT_EQ(diff.agree(), run.lines);
+    EXPECT_EQ(diff.agree(), run.values);
   }
 }
 
@@ -170,17 +186,9 @@ TEST(LogDiff, CountsTheChannelsOfARunWithCollNet) {
   const char* name = "ni-2.12.10-azure-ndv4-16gpu-ibext.txt";
   const auto file = reference / "data" / "logs" / "nccl-info" / name;
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "no logs";
-  std::ifstream in(file);
-  const std::string log((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  const LogSetting setting = ReadLogSetting(log, name);
-  NodeSearchRequest request;
-  request.nodes = 2;
-  request.version = setting.version.value();
-  request.environment = Environment(setting.variables);
-  request.collnet_plugin = setting.collnet_plugin;
-  const XmlDocument document = ReadXmlFile(reference / "facts" / "topofiles" / kA100);
-  const Communicator comm(JobOfEqualHosts(SearchNode(document, request), request), request.version,
-                          request.environment);
+  const std::string log = Text(file);
+  const Communicator comm =
+      OfLog(ReadLogSetting(log, name), 2, ReadXmlFile(reference / "facts" / "topofiles" / kA100));
   const LogDiff diff = DiffLog(log, name, comm);
   EXPECT_EQ(diff.kinds.at("channel count").agree, 1u);
   EXPECT_EQ(diff.kinds.at("channel count").differ, 0u);

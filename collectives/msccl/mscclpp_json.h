@@ -75,7 +75,8 @@ std::uint64_t SmallestCount(const ExecutionPlan& plan);
 /// or awaited by several thread blocks, when packets go twice to one chunk, or when one operation
 /// names the same rank twice.
 Plan MakePlan(const ExecutionPlan& plan, std::uint64_t count, DataType type = DataType::kFloat);
-/// Empty when it computes its collective, else what is wrong first.
+/// Empty when it computes its collective (by symbols, and on numbers with the blocks in the
+/// opposite order), else what is wrong first.
 std::string Prove(const ExecutionPlan& plan);
 
 }  // namespace windtunnel::mscclpp

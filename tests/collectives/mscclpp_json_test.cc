@@ -150,6 +150,19 @@ TEST(MscclppJsonTest, ABarrierOrdersTheBlocksOfARank) {
               HasSubstr("which nobody has written"));
 }
 
+TEST(MscclppJsonTest, APutThatRacesWithItsTargetIsFoundByTheOtherOrder) {
+  std::vector<std::vector<std::string>> ops;
+  for (int rank = 0; rank < 2; ++rank) {
+    ops.push_back({Op("put", Buffer("i", 0, 1), RemoteBuffer(rank, 1)) + "," +
+                   Op("copy", Buffer("i", 0, 1), Buffer("o", rank, 1))});
+  }
+  // This copy of rank 0 may come before or after what rank 1 puts there.
+  ops[0][0] += "," + Op("copy", Buffer("i", 0, 1), Buffer("o", 1, 1));
+  const ExecutionPlan plan = ParseJson(PlanText("allgather", 1, 2, 0, ops), "race.json");
+  EXPECT_EQ(ProveCorrect(MakePlan(plan, 1)), "");
+  EXPECT_THAT(Prove(plan), HasSubstr("depend on the order"));
+}
+
 std::string FaultOf(const std::string& text) {
   try {
     Prove(ParseJson(text, "f.json"));

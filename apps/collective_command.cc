@@ -117,6 +117,9 @@ int RunCollective(const std::vector<std::string>& arguments) {
   report.device_lines = DeviceLines(simulation);
   report.rank_count = simulation.rank_count();
   for (const std::string& note : report.notes) fmt::print(stderr, "windtunnel: note: {}\n", note);
+  if (options.verbose) {
+    for (const std::string& line : simulation.DecisionLines()) fmt::print(stderr, "{}\n", line);
+  }
   std::vector<std::int64_t> roots = options.roots;
   const bool rooted =
       options.function == Function::kBroadcast || options.function == Function::kReduce ||

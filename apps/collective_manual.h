@@ -57,7 +57,7 @@ OPTIONS: output
     --trace FILE             slices of every thread block of the last size as a Chrome trace (open it in Perfetto)
     --vcd FILE               occupation of every link over time (open it in GTKWave)
     --trace-limit SIZE       stop either file at SIZE (64 MiB) with a notice
-    -v, --verbose            notes of the run
+    -v, --verbose            what NCCL would log of the job: rings, trees, channels, tuning table (to stderr)
 
     Tables go to stdout, notes and progress to stderr.
 

@@ -588,6 +588,12 @@ std::uint32_t Simulation::rank_count() const { return impl_->rank_count(); }
 const Cluster& Simulation::cluster() const { return impl_->cluster; }
 const std::vector<DeviceId>& Simulation::gpus() const { return impl_->gpus; }
 const std::vector<std::string>& Simulation::notes() const { return impl_->notes; }
+std::vector<std::string> Simulation::DecisionLines() const {
+  if (impl_->communicator == nullptr) return {};
+  std::vector<std::string> lines = impl_->communicator->InitLines();
+  for (std::string& line : impl_->communicator->TuningLines()) lines.push_back(std::move(line));
+  return lines;
+}
 Plan Simulation::PlanOf(const CollectiveRequest& request) const {
   return impl_->MakePlan(request, impl_->Decide(request));
 }

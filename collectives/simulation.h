@@ -92,6 +92,10 @@ class Simulation {
   /// modelled.
   const std::vector<std::string>& notes() const;
 
+  /// What NCCL would log of this job: rings, trees, channels, tuning table. Empty when NCCL does
+  /// not decide.
+  std::vector<std::string> DecisionLines() const;
+
   /// The plan that a call would run.
   Plan PlanOf(const CollectiveRequest& request) const;
   /// Simulates one call.

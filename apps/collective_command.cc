@@ -48,7 +48,8 @@ Bytes BufferBytes(const CollectiveRequest& request) {
 }
 
 /// Elements that are wrong after the call: counted on real data, or proved to be none.
-std::uint64_t CheckCall(const Plan& plan, const CollectiveRequest& request) {
+std::uint64_t CheckCall(const Plan& plan) {
+  const CollectiveRequest& request = plan.request;  // A schedule of the user may be in place only.
   if (BufferBytes(request) <= kRealPayloadLimit) {
     RankBuffers buffers = MakeBuffers(request);
     FillInputs(request, buffers);
@@ -67,7 +68,7 @@ PlaceResult RunPlace(Simulation& simulation, const CollectiveRequest& request, B
   const double us = ToMicroseconds(place.outcome.time);
   if (us > 0) place.algbw = static_cast<double>(size.count()) / us / 1e3;
   place.busbw = place.algbw * BusBandwidthFactor(request.function, request.rank_count);
-  if (check) place.wrong = CheckCall(simulation.PlanOf(request), request);
+  if (check) place.wrong = CheckCall(simulation.PlanOf(request));
   return place;
 }
 
@@ -153,11 +154,16 @@ int RunCollective(const std::vector<std::string>& arguments) {
           CollectiveRequest request = RequestOf(options.function, type, op,
                                                 static_cast<Rank>(std::max<std::int64_t>(root, 0)),
                                                 size, simulation.rank_count());
+          if (const auto& schedule = options.simulation.schedule; schedule != nullptr) {
+            // Whole chunks, at least one element in each.
+            const std::uint64_t unit = schedule->smallest_count();
+            request.count = std::max<std::uint64_t>(request.count / unit, 1) * unit;
+          }
           CollectiveRow row{
               .request = request, .size = Bytes(LogicalBytes(request)), .printed_root = root};
           row.out_of_place = RunPlace(simulation, request, row.size, options.check);
           symbolic = symbolic || (options.check && BufferBytes(request) > kRealPayloadLimit);
-          if (PlaceMatters(options.function)) {
+          if (PlaceMatters(options.function) && options.simulation.schedule == nullptr) {
             request.in_place = true;
             row.in_place = RunPlace(simulation, request, row.size, options.check);
           } else {

@@ -42,6 +42,8 @@ OPTIONS: the job
     --ranks LIST             GPUs that take part, rank 0 first: 0,2,4
     --algo NAME              ring, tree, nvls, nvlstree, pat, collnetdirect, collnetchain, or one that NCCL does not have: recursive-doubling,
                              halving-doubling, bruck, pairwise, hierarchical, ... (what NCCL chooses)
+    --plan FILE              a schedule of your own in place of any algorithm: MSCCL XML or an MSCCL++ execution plan (see windtunnel help msccl);
+                             sizes are rounded down to whole chunks
     --proto NAME             LL, LL128, Simple (what NCCL chooses)
     --channels N             parallel rings or trees (what NCCL uses)
     --nccl-version V         rules and tables of NCCL V, 2.10.3 to 2.30.7 (2.28.9)

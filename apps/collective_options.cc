@@ -25,7 +25,7 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   std::string function, begin, end, factor, step,
       op = "sum", type = "float", root = "0", iterations = "20", warmups = "1", gpus = "1",
       check = "1", blocking = "0", nodes, ranks, fidelity = "packet", algorithm, protocol, channels,
-      seed = "1", version, trace_limit;
+      seed = "1", version, trace_limit, plan;
   std::vector<std::string> sets;
   app.add_option("function", function)->required();
   app.add_option("-t,--topology", out.topology)->required();
@@ -45,6 +45,7 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   app.add_option("--ranks", ranks);
   app.add_option("--fidelity", fidelity);
   app.add_option("--algo", algorithm);
+  app.add_option("--plan", plan);
   app.add_option("--proto", protocol);
   app.add_option("--channels", channels);
   app.add_option("--nccl-version", version);
@@ -127,6 +128,15 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
     }
   }
   simulation.algorithm = algorithm;
+  if (!plan.empty()) {
+    if (!algorithm.empty()) {
+      throw ConfigError({.field = "--plan",
+                         .value = plan,
+                         .problem = "and --algo contradict each other:",
+                         .expected = "one of the two"});
+    }
+    simulation.schedule = std::make_shared<const ScheduleFile>(plan);
+  }
   simulation.protocol = protocol;
   if (!channels.empty()) simulation.channels = ParseSmall("--channels", channels, 1, 64);
   simulation.gpus_per_thread = out.gpus_per_thread;

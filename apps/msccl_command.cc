@@ -2,14 +2,13 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "apps/command.h"
 #include "collectives/chakra/custom_collective.h"
 #include "collectives/chakra/trace_reader.h"
 #include "collectives/functional.h"
 #include "collectives/msccl/msccl_xml.h"
-#include "collectives/msccl/mscclpp_json.h"
+#include "collectives/msccl/schedule_file.h"
 #include "sim/error.h"
 
 namespace windtunnel {
@@ -48,14 +47,6 @@ SEE ALSO
     windtunnel help collective
 )";
 
-// The first character that is no white space.
-char FirstCharacter(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  char c = 0;
-  in >> c;
-  return c;
-}
-
 void PrintWarnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings)
     std::fprintf(stderr, "warning: %s\n", warning.c_str());
@@ -76,12 +67,8 @@ Checked ReadAndProve(const std::string& file) {
         collective.has_program ? "proved" : "comes to its end (its places are not in the files)",
         "elements"};
   }
-  if (FirstCharacter(file) == '{') {
-    const mscclpp::ExecutionPlan plan = mscclpp::ReadJson(file);
-    return {mscclpp::Prove(plan), mscclpp::MakePlan(plan, mscclpp::SmallestCount(plan))};
-  }
-  const msccl::Program program = msccl::ReadXml(file);
-  return {msccl::Prove(program), msccl::MakePlan(program, msccl::SmallestCount(program))};
+  const ScheduleFile schedule(file);
+  return {schedule.Prove(), schedule.MakePlan(schedule.smallest_count())};
 }
 
 void DescribeTrace(const std::string& file) {

@@ -508,6 +508,7 @@ struct Simulation::Impl final : ExecutionSetting {
 
   // An algorithm that cannot run the call gives way to one that can, and the outcome says so.
   CallDecision Decide(const CollectiveRequest& request) const {
+    if (options.schedule != nullptr) return DecideBySchedule(request);
     CallDecision decision = decisions->Decide(request);
     const std::string why_not = FindAlgorithm(decision.algorithm).WhyNot(request, decision.layout);
     if (why_not.empty()) return decision;
@@ -524,7 +525,38 @@ struct Simulation::Impl final : ExecutionSetting {
                        .expected = "another operation"});
   }
 
-  static Plan MakePlan(const CollectiveRequest& request, const CallDecision& decision) {
+  // The user's schedule: its own channels and chunks, whatever NCCL would do.
+  CallDecision DecideBySchedule(const CollectiveRequest& request) const {
+    const ScheduleFile& schedule = *options.schedule;
+    const Plan plan = schedule.MakePlan(schedule.smallest_count(), request.type, request.op);
+    const auto refuse = [&](std::string field, std::string value, std::string expected) {
+      throw ConfigError({.file = schedule.file(),
+                         .field = std::move(field),
+                         .value = std::move(value),
+                         .problem = "does not fit the job:",
+                         .expected = std::move(expected)});
+    };
+    if (plan.request.function != request.function) {
+      refuse("collective", std::string(Name(plan.request.function)),
+             fmt::format("{}, as asked for", Name(request.function)));
+    }
+    if (plan.request.rank_count != request.rank_count) {
+      refuse("ranks", fmt::to_string(plan.request.rank_count),
+             fmt::format("{}, the GPUs that take part (--ranks chooses)", request.rank_count));
+    }
+    CallDecision decision;
+    decision.algorithm = plan.algorithm;
+    decision.layout.protocol = plan.protocol;
+    decision.layout.nodes = RanksByNode();
+    decision.channels = plan.channel_count;
+    decision.chunk = Bytes(request.count / schedule.smallest_count() * SizeOf(request.type));
+    return decision;
+  }
+
+  Plan MakePlan(const CollectiveRequest& request, const CallDecision& decision) const {
+    if (options.schedule != nullptr) {
+      return options.schedule->MakePlan(request.count, request.type, request.op);
+    }
     return FindAlgorithm(decision.algorithm).MakePlan(request, decision.layout);
   }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collectives/functional.h"
+#include "collectives/msccl/schedule_file.h"
 #include "collectives/plan.h"
 #include "collectives/timed_executor.h"
 #include "interconnect/cluster.h"
@@ -29,7 +30,9 @@ struct SimulationOptions {
   std::vector<std::uint32_t> gpus;  ///< GPU numbers of the cluster, rank 0 first; empty = all.
   std::string algorithm;            ///< "ring", "tree", ...; empty = what NCCL chooses.
   std::string protocol;             ///< "LL", "LL128", "Simple"; empty = what NCCL chooses.
-  std::uint32_t channels = 0;       ///< 0 = what NCCL uses.
+  /// A schedule brought by the user, in place of any algorithm.
+  std::shared_ptr<const ScheduleFile> schedule;
+  std::uint32_t channels = 0;  ///< 0 = what NCCL uses.
   std::uint32_t gpus_per_thread =
       1;                         ///< GPUs that one host thread launches in turn (nccl-tests -g).
   bool ideal_endpoints = false;  ///< Launch, blocks and software cost nothing: only links count.

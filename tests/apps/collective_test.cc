@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -138,6 +139,30 @@ TEST(CollectiveCommand, AnAlgorithmThatDoesNotApplyGivesWayWithANotice) {
       RunProgram({"collective", "all_reduce", "-t", "hgx-h200", "-b", "1M", "--algo", "bruck"});
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_THAT(run.err, AllOf(HasSubstr("Bruck does not apply"), HasSubstr("Ring taken")));
+}
+
+// A ring of two ranks in MSCCL XML: proved, timed, checked on data.
+TEST(CollectiveCommand, AScheduleOfOnesOwnIsRunAndChecked) {
+  const auto file = TemporaryDir() / "two.xml";
+  std::ofstream(file)
+      << R"(<algo name="two" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allgather" inplace="0" outofplace="1">
+<gpu id="0" i_chunks="1" o_chunks="2" s_chunks="0"><tb id="0" send="1" recv="1" chan="0">
+<step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+<step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="1" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+<step s="2" type="cpy" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/></tb></gpu>
+<gpu id="1" i_chunks="1" o_chunks="2" s_chunks="0"><tb id="0" send="0" recv="0" chan="0">
+<step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="o" dstoff="1" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+<step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+<step s="2" type="cpy" srcbuf="i" srcoff="0" dstbuf="o" dstoff="1" cnt="1" depid="-1" deps="-1" hasdep="0"/></tb></gpu></algo>
+)";
+  const auto run = RunProgram({"collective", "all_gather", "-t", "hgx-h200", "--ranks", "0,1", "-b",
+                               "1M", "--plan", file.string()});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("# Out of bounds values : 0 OK"));
+  const auto misfit = RunProgram(
+      {"collective", "all_gather", "-t", "hgx-h200", "-b", "1M", "--plan", file.string()});
+  EXPECT_EQ(misfit.exit_code, 1);
+  EXPECT_THAT(misfit.err, AllOf(HasSubstr("ranks"), HasSubstr("8, the GPUs")));
 }
 
 // Case C01.

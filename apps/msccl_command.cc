@@ -15,7 +15,7 @@ namespace windtunnel {
 namespace {
 
 constexpr std::string_view kManual = R"(NAME
-    windtunnel msccl - check and convert MSCCL algorithm files
+    windtunnel msccl - check and convert MSCCL and MSCCL++ files, Chakra collectives
 
 SYNOPSIS
     windtunnel msccl check FILE...
@@ -29,8 +29,8 @@ DESCRIPTION
              A file PREFIX.N.et is read as a Chakra trace: one line with its nodes. PREFIX alone is
              read as a collective of ASTRA-sim, PREFIX.0.et and up: transfers are matched, and
              where the metadata hold the program it was made from, that is proved.
-    convert  Prints an MSCCL XML file in canonical spelling: every attribute, two blanks of indentation.
-             Only a schedule that reads without a fault is printed; it need not be proved.
+    convert  Prints an MSCCL XML file in canonical spelling: every attribute, two blanks of
+             indentation. Only a schedule that reads without a fault is printed; it need not be proved.
 
 OPTIONS
     --help   This text.
@@ -135,7 +135,7 @@ int RunMsccl(const std::vector<std::string>& arguments) {
 
 const Command kMscclCommand = {
     .name = "msccl",
-    .summary = "check and convert MSCCL algorithm files",
+    .summary = "check MSCCL, MSCCL++ and Chakra collectives",
     .run = RunMsccl,
     .manual = kManual,
 };

@@ -231,6 +231,28 @@ TEST(ChakraTraceTest, AcceptsAndRefusesTheDefectiveFilesAsTheirNamesSay) {
   std::printf("%zu files\n", files);
 }
 
+TEST(ChakraTraceTest, ReadsEveryRealTraceButTransfersWithoutAPeer) {
+  WT_REFERENCE_OR_SKIP(reference);
+  const auto folder = reference / "data" / "frameworks" / "traces";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "skipped: no traces";
+  std::size_t read = 0, without_peer = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".et" || entry.path().parent_path().filename() == "defective")
+      continue;
+    SCOPED_TRACE(entry.path().string());
+    try {
+      ReadTrace(entry.path());
+      ++read;
+    } catch (const ConfigError& error) {
+      // Chakra's generator writes lone sends and receives of nobody.
+      EXPECT_THAT(error.what(), HasSubstr("expected a rank"));
+      ++without_peer;
+    }
+  }
+  std::printf("%zu traces read, %zu refused for want of a peer\n", read, without_peer);
+  EXPECT_GT(read, 10 * without_peer);
+}
+
 // The traces of a program as converters write them: a receive that adds is followed by a
 // computation.
 void WriteTraces(const msccl::Program& program, const std::filesystem::path& prefix,
@@ -301,6 +323,18 @@ TEST(ChakraCollectiveTest, ProvesTheReferenceRingWithItsOtherRanksWritten) {
   EXPECT_EQ(LogicalBytes(collective.plan.request), 1u << 20);
   // 2 (n - 1) / n of the message, by n ranks, as sends and receives.
   EXPECT_EQ(collective.transfers, 2u * 14u * 8u);
+}
+
+TEST(ChakraCollectiveTest, ProvesAstraSimsRingFromItsOwnEightFiles) {
+  WT_REFERENCE_OR_SKIP(reference);
+  const auto prefix = reference / "data" / "frameworks" / "traces" / "chakra_astra_sim" /
+                      "custom_ring_allreduce_8npus_1MB";
+  if (!IsPrefix(prefix)) GTEST_SKIP() << "skipped: no such traces";
+  const CustomCollective collective = ReadCollective(prefix);
+  EXPECT_TRUE(collective.has_program);
+  EXPECT_EQ(Prove(collective), "");
+  EXPECT_EQ(RunCounting(collective.plan).elements_sent * SizeOf(collective.plan.request.type),
+            (1u << 20) * 2 * 7);
 }
 
 TEST(ChakraCollectiveTest, WithoutAProgramTheSameBytesTravel) {

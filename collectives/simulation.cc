@@ -314,10 +314,6 @@ struct Simulation::Impl final : ExecutionSetting {
     auto [entry, fresh] = level->routes.try_emplace(way.route, 0);
     if (fresh) entry->second = level->network->AddRoute(way.route);
     path.route = entry->second;
-    if (options.ideal_endpoints) return path;
-    const Picoseconds flight = cluster.Latency(way.route);
-    path.flight = flight;
-    path.credit_return = flight;
     switch (query.protocol) {
       case Protocol::kLl:
         path.wire_numerator = 2;
@@ -328,6 +324,10 @@ struct Simulation::Impl final : ExecutionSetting {
       case Protocol::kSimple:
         break;
     }
+    if (options.ideal_endpoints) return path;
+    const Picoseconds flight = cluster.Latency(way.route);
+    path.flight = flight;
+    path.credit_return = flight;
     if (way.transport == Transport::kNetwork && !fabric_class.empty()) {
       const auto& fabric = timing::TimingConstants::Shipped().Fabric(fabric_class);
       path.reaction =

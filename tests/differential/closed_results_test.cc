@@ -1,0 +1,167 @@
+// Whole calls against results that can be written down: ranks on one switch, endpoints that cost
+// nothing, links without headers.
+#include <gtest/gtest.h>
+
+#include "collectives/simulation.h"
+#include "interconnect/cluster.h"
+
+namespace windtunnel {
+namespace {
+
+/// `ranks` GPUs, one per host, on a switch that never blocks; `rate` one way, no latency.
+Topology Star(std::uint32_t ranks, BitsPerSecond rate) {
+  Topology topology{.name = "star", .source = "star", .node_count = ranks};
+  topology.devices.push_back({.name = "switch",
+                              .kind = DeviceKind::kNetworkSwitch,
+                              .attributes = {{"protocol", "ideal"}}});
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    topology.devices.push_back(
+        {.name = "gpu" + std::to_string(r), .kind = DeviceKind::kGpu, .node = r});
+    topology.links.push_back({.from = r + 1, .to = 0, .kind = LinkKind::kNetwork, .rate = rate});
+    topology.links.push_back({.from = 0, .to = r + 1, .kind = LinkKind::kNetwork, .rate = rate});
+  }
+  return topology;
+}
+
+CallOutcome RunOnStar(CollectiveRequest request, SimulationOptions options,
+                      BitsPerSecond rate = GigabytesPerSecond(25)) {
+  options.ideal_endpoints = true;
+  return Simulation(Cluster(Star(request.rank_count, rate)), options).Run(request);
+}
+
+SimulationOptions Flow() { return {.fidelity = Fidelity::kFlow}; }
+
+constexpr double kRate = 25e9;
+
+double Milliseconds(const CallOutcome& call) { return ToMicroseconds(call.time) * 1e-3; }
+
+// Case C02.
+TEST(ClosedResults, TwoRanksTakeTheMessageOnceEachWay) {
+  const CallOutcome call = RunOnStar({.rank_count = 2, .count = 64 << 20}, Flow());
+  EXPECT_NEAR(Milliseconds(call), 10.737, 0.001);
+}
+
+// Case C03: ring times for any number of ranks.
+class RankCountTest : public ::testing::TestWithParam<std::uint32_t> {};
+TEST_P(RankCountTest, RingsTakeWhatTheirBytesTake) {
+  const double n = GetParam();
+  const std::uint64_t bytes = 256 << 20;
+  const double message_ms = static_cast<double>(bytes) / kRate * 1e3;
+  const CollectiveRequest all_reduce{.rank_count = GetParam(), .count = bytes / 4};
+  EXPECT_NEAR(Milliseconds(RunOnStar(all_reduce, Flow())), 2 * (n - 1) / n * message_ms,
+              1e-3 * message_ms);
+  for (const Function function : {Function::kAllGather, Function::kReduceScatter}) {
+    const CollectiveRequest request{
+        .function = function, .rank_count = GetParam(), .count = bytes / 4 / GetParam()};
+    EXPECT_NEAR(Milliseconds(RunOnStar(request, Flow())), (n - 1) / n * message_ms,
+                1e-3 * message_ms)
+        << Name(function);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, RankCountTest,
+                         ::testing::Values(3, 5, 6, 7, 8, 9, 12, 16, 20, 24, 33));
+
+// Case C05: chunks of floor and ceil, no byte lost or doubled.
+TEST(ClosedResults, UnevenSizesMoveExactlyTheirBytes) {
+  const CallOutcome call =
+      RunOnStar({.rank_count = 7, .type = DataType::kInt8, .count = 1'000'003}, Flow());
+  std::uint64_t up = 0;
+  for (const LinkReport& link : call.links) {
+    if (link.name.ends_with("-> switch")) up += link.use.payload.count();
+  }
+  EXPECT_EQ(up, 2u * 6u * 1'000'003u);
+}
+
+// Case C09.
+TEST(ClosedResults, SizesAroundTwoToThe31And32AreOrdinary) {
+  Picoseconds last;
+  for (const std::uint64_t total : {(1ULL << 31) - 4, 1ULL << 31, (1ULL << 31) + 4,
+                                    (1ULL << 32) - 4, 1ULL << 32, (1ULL << 32) + 4, 1ULL << 40}) {
+    const CallOutcome call = RunOnStar({.function = Function::kAllGather,
+                                        .rank_count = 4,
+                                        .type = DataType::kInt8,
+                                        .count = total / 4},
+                                       Flow());
+    EXPECT_GT(call.time, last) << total;
+    EXPECT_NEAR(ToMicroseconds(call.time), 0.75 * static_cast<double>(total) / kRate * 1e6, 0.001)
+        << total;
+    last = call.time;
+  }
+}
+
+// Case C10.
+TEST(ClosedResults, OneMessageAboveTwoGibibytesTakesItsTime) {
+  for (const std::uint64_t gib : {3, 5}) {
+    const CollectiveRequest request{.function = Function::kSendRecv,
+                                    .rank_count = 2,
+                                    .type = DataType::kInt8,
+                                    .count = gib << 30};
+    SimulationOptions options = Flow();
+    options.algorithm = "point-to-point";
+    EXPECT_NEAR(Milliseconds(RunOnStar(request, options)),
+                static_cast<double>(gib << 30) / kRate * 1e3, 1.0);
+  }
+}
+
+// Case C20: what the flags of LL and LL128 leave of the wire.
+TEST(ClosedResults, ProtocolsReachTheirShareOfTheWire) {
+  const CollectiveRequest request{.rank_count = 4, .count = 16 << 20};
+  const auto time = [&](const char* protocol) {
+    SimulationOptions options = Flow();
+    options.protocol = protocol;
+    return ToMicroseconds(RunOnStar(request, options).time);
+  };
+  const double simple = time("Simple");
+  EXPECT_NEAR(simple / time("LL"), 0.5, 1e-3);
+  EXPECT_NEAR(simple / time("LL128"), 0.9375, 1e-3);
+}
+
+// Case C22.
+TEST(ClosedResults, BusBandwidthFactorsAreThoseOfNcclTests) {
+  EXPECT_EQ(BusBandwidthFactor(Function::kAllReduce, 8), 1.75);
+  for (const Function function :
+       {Function::kAllGather, Function::kReduceScatter, Function::kAllToAll})
+    EXPECT_EQ(BusBandwidthFactor(function, 8), 0.875);
+  for (const Function function : {Function::kBroadcast, Function::kReduce, Function::kSendRecv})
+    EXPECT_EQ(BusBandwidthFactor(function, 8), 1);
+  EXPECT_EQ(LogicalBytes({.function = Function::kAllGather, .rank_count = 8, .count = 10}), 320u);
+  EXPECT_EQ(LogicalBytes({.function = Function::kReduceScatter, .rank_count = 8, .count = 10}),
+            320u);
+}
+
+// Case A01: uncontended and bound by the network, time follows rate and size.
+TEST(ClosedResults, TwiceTheRateHalvesAndTwiceTheSizeDoublesTheTime) {
+  const CollectiveRequest request{.rank_count = 8, .count = 1 << 20};
+  CollectiveRequest twice = request;
+  twice.count *= 2;
+  const double base = ToMicroseconds(RunOnStar(request, {}).time);
+  EXPECT_NEAR(ToMicroseconds(RunOnStar(request, {}, GigabytesPerSecond(50)).time) / base, 0.5,
+              0.002);
+  EXPECT_NEAR(ToMicroseconds(RunOnStar(twice, {}).time) / base, 2, 0.002);
+}
+
+// Case A02.
+TEST(ClosedResults, NothingIsFree) {
+  for (const std::uint32_t ranks : {2u, 4u, 12u}) {
+    for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{100'000}}) {
+      EXPECT_GT(RunOnStar({.rank_count = ranks, .count = count}, {}).time.count(), 0u)
+          << ranks << " ranks, " << count;
+    }
+  }
+}
+
+// The levels on an idle star: flow and packet within 2 % from 1 MiB on, packet never below the
+// bound of the links.
+TEST(ClosedResults, PacketAndFlowAgreeAndRespectTheBound) {
+  for (const std::uint64_t count : {std::uint64_t{1} << 18, std::uint64_t{1} << 22}) {
+    const CollectiveRequest request{.rank_count = 8, .count = count};
+    const CallOutcome packet = RunOnStar(request, {});
+    const CallOutcome flow = RunOnStar(request, Flow());
+    EXPECT_NEAR(ToMicroseconds(flow.time) / ToMicroseconds(packet.time), 1, 0.02) << count;
+    EXPECT_GE(packet.time, packet.ideal);
+    EXPECT_GE(flow.time, flow.ideal);
+  }
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -2,8 +2,14 @@
 // nothing, links without headers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "collectives/algorithm.h"
+#include "collectives/functional.h"
 #include "collectives/simulation.h"
+#include "collectives/timed_executor.h"
 #include "interconnect/cluster.h"
+#include "interconnect/flow_network.h"
 
 namespace windtunnel {
 namespace {
@@ -34,6 +40,76 @@ SimulationOptions Flow() { return {.fidelity = Fidelity::kFlow}; }
 constexpr double kRate = 25e9;
 
 double Milliseconds(const CallOutcome& call) { return ToMicroseconds(call.time) * 1e-3; }
+
+/// Ranks are devices; every pair that talks has a direct link.
+class DirectLinks final : public ExecutionSetting {
+ public:
+  DirectLinks(const Cluster& cluster, Network& network) : cluster_(cluster), network_(network) {}
+  ConnectionPath PathOf(const Block& sender, const Peer& to) override {
+    const auto route = cluster_.FindRoute(sender.rank, to.rank);
+    EXPECT_TRUE(route.has_value());
+    EXPECT_EQ(route->size(), 1u);
+    return {.route = network_.AddRoute(*route)};
+  }
+  GroupPath GroupOf(GroupKind, Rank, std::span<const Peer>, std::uint32_t) override { return {}; }
+  const BlockTimes& TimesOf(Rank, const Block&) override { return times_; }
+  SimTime StartOf(Rank) override { return SimTime(); }
+  Picoseconds EndOf(Rank) override { return Picoseconds(0); }
+
+ private:
+  const Cluster& cluster_;
+  Network& network_;
+  BlockTimes times_;
+};
+
+// Case T02: the hybrid cube mesh without a switch. Rings over the 400 Gb/s links and over the 200
+// Gb/s links, both ways, reach the sum of all links.
+TEST(ClosedResults, TwoRingsEachWayFillTheHybridCubeMesh) {
+  const std::vector<Rank> fast{0, 3, 2, 1, 5, 6, 7, 4};
+  const std::vector<Rank> slow{0, 1, 3, 7, 5, 4, 6, 2};
+  Topology mesh{.name = "mesh", .source = "mesh"};
+  for (std::uint32_t r = 0; r < 8; ++r) {
+    mesh.devices.push_back({.name = "gpu" + std::to_string(r),
+                            .kind = DeviceKind::kGpu,
+                            .node = 0,
+                            .index = r,
+                            .attributes = {{"protocol", "ideal"}}});
+  }
+  for (const auto& [ring, gigabits] : {std::pair(fast, 400), std::pair(slow, 200)}) {
+    for (std::size_t i = 0; i < 8; ++i) {
+      const Rank a = ring[i];
+      const Rank b = ring[(i + 1) % 8];
+      const BitsPerSecond rate = GigabitsPerSecond(static_cast<std::uint64_t>(gigabits));
+      mesh.links.push_back({.from = a, .to = b, .kind = LinkKind::kNvlink, .rate = rate});
+      mesh.links.push_back({.from = b, .to = a, .kind = LinkKind::kNvlink, .rate = rate});
+    }
+  }
+  const Cluster cluster(mesh);
+  FlowNetwork network(cluster);
+  DirectLinks setting(cluster, network);
+  const CollectiveRequest request{.rank_count = 8, .count = 48 << 20};
+  ChannelLayout layout;
+  std::uint64_t first = 0;
+  for (const auto& [ring, share] : {std::pair(fast, 2), std::pair(slow, 1)}) {
+    for (const bool forwards : {true, false}) {
+      ChannelLayout::Channel channel;
+      channel.ring = ring;
+      if (!forwards) std::reverse(channel.ring.begin(), channel.ring.end());
+      channel.first = first;
+      channel.count = request.count / 6 * static_cast<std::uint64_t>(share);
+      channel.chunk = channel.count;
+      first += channel.count;
+      layout.channels.push_back(channel);
+    }
+  }
+  const Plan plan = FindAlgorithm("ring").MakePlan(request, layout);
+  EXPECT_EQ(ProveCorrect(plan), "");
+  const double us = ToMicroseconds(RunTimed(plan, network, setting).time);
+  const double busbw = static_cast<double>(request.count) * 4 / us * 1e-3 *
+                       BusBandwidthFactor(Function::kAllReduce, 8);
+  EXPECT_LE(busbw, 150.0);  // 2 x 50 + 2 x 25 GB/s.
+  EXPECT_GT(busbw, 149.0);
+}
 
 // Case C02.
 TEST(ClosedResults, TwoRanksTakeTheMessageOnceEachWay) {

@@ -136,6 +136,19 @@ TEST(TimedExecutor, ASenderIsAtMostItsSlotsAheadOfTheReceiver) {
   EXPECT_EQ(result.accounts[0].wait_credit, Microseconds(2));
 }
 
+// Case A21: a constant cost per step and one step in flight: rate = chunk / (cost + chunk / B).
+TEST(TimedExecutor, ACostPerStepSetsTheRateOfSmallSteps) {
+  for (const std::uint64_t chunk : {std::uint64_t{128} << 10, std::uint64_t{1} << 20}) {
+    IdleNetwork network(Nanoseconds(0), GigabytesPerSecond(50));
+    FixedSetting setting;
+    setting.path.slots = 1;
+    setting.path.post = Microseconds(11);
+    const Picoseconds step =
+        Microseconds(11) + SerializationTime(Bytes(chunk), GigabytesPerSecond(50));
+    EXPECT_EQ(RunTimed(PairPlan(10, 10, chunk), network, setting).time, 10 * step);
+  }
+}
+
 TEST(TimedExecutor, AMissingSendIsADeadlockThatNamesRanksAndOperation) {
   IdleNetwork network(Nanoseconds(1), GigabytesPerSecond(1));
   FixedSetting setting;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "collectives/algorithm.h"
 #include "collectives/functional.h"
@@ -14,8 +15,8 @@
 namespace windtunnel {
 namespace {
 
-/// `ranks` GPUs, one per host, on a switch that never blocks; `rate` one way, no latency.
-Topology Star(std::uint32_t ranks, BitsPerSecond rate) {
+/// `ranks` GPUs, one per host, on a switch that never blocks; `rate` one way, `latency` per link.
+Topology Star(std::uint32_t ranks, BitsPerSecond rate, Picoseconds latency = Picoseconds(0)) {
   Topology topology{.name = "star", .source = "star", .node_count = ranks};
   topology.devices.push_back({.name = "switch",
                               .kind = DeviceKind::kNetworkSwitch,
@@ -23,8 +24,10 @@ Topology Star(std::uint32_t ranks, BitsPerSecond rate) {
   for (std::uint32_t r = 0; r < ranks; ++r) {
     topology.devices.push_back(
         {.name = "gpu" + std::to_string(r), .kind = DeviceKind::kGpu, .node = r});
-    topology.links.push_back({.from = r + 1, .to = 0, .kind = LinkKind::kNetwork, .rate = rate});
-    topology.links.push_back({.from = 0, .to = r + 1, .kind = LinkKind::kNetwork, .rate = rate});
+    topology.links.push_back(
+        {.from = r + 1, .to = 0, .kind = LinkKind::kNetwork, .rate = rate, .latency = latency});
+    topology.links.push_back(
+        {.from = 0, .to = r + 1, .kind = LinkKind::kNetwork, .rate = rate, .latency = latency});
   }
   return topology;
 }
@@ -214,6 +217,23 @@ TEST(ClosedResults, TwiceTheRateHalvesAndTwiceTheSizeDoublesTheTime) {
   EXPECT_NEAR(ToMicroseconds(RunOnStar(request, {}, GigabytesPerSecond(50)).time) / base, 0.5,
               0.002);
   EXPECT_NEAR(ToMicroseconds(RunOnStar(twice, {}).time) / base, 2, 0.002);
+}
+
+// Case A18: steps of latency grow linearly on a ring and with the logarithm on a tree.
+TEST(ClosedResults, RingLatencyGrowsWithTheRanksAndTreeLatencyWithTheirLogarithm) {
+  const auto time_us = [](const char* algorithm, std::uint32_t ranks) {
+    SimulationOptions options{.fidelity = Fidelity::kFlow, .algorithm = algorithm, .channels = 1};
+    options.ideal_endpoints = true;
+    const Cluster cluster(Star(ranks, GigabytesPerSecond(25), Nanoseconds(2500)));
+    Simulation simulation(Cluster(cluster.topology()), options);
+    return ToMicroseconds(simulation.Run({.rank_count = ranks, .count = ranks}).time);
+  };
+  constexpr double kAlpha = 5;  // Two links of 2.5 us.
+  for (const std::uint32_t ranks : {8u, 64u, 512u}) {
+    const double ring = 2 * (ranks - 1) * kAlpha;
+    EXPECT_NEAR(time_us("ring", ranks) / ring, 1, 0.01) << ranks;
+    EXPECT_LT(time_us("tree", ranks), 1.1 * 2 * std::log2(ranks) * kAlpha) << ranks;
+  }
 }
 
 // Case A02.

@@ -57,7 +57,7 @@ constexpr Row kRows[] = {
 TEST(SearchOfRealFiles, FindsTheChannelsAndRatesOfNccl) {
   WT_REFERENCE_OR_SKIP(reference);
   const fs::path folder = reference / "facts" / "topofiles";
-  if (!fs::exists(folder)) GTEST_SKIP() << "no topology files";
+  if (!fs::exists(folder)) GTEST_SKIP() << "skipped: no topology files";
   for (const Row& row : kRows) {
     SCOPED_TRACE(std::string(row.file) + " N=" + std::to_string(row.nodes));
     const NodeSearchResult result = Search(folder / row.file, row.nodes);
@@ -75,7 +75,7 @@ TEST(SearchOfRealFiles, OrdersGpusAsNcclDoes) {
   WT_REFERENCE_OR_SKIP(reference);
   const fs::path file =
       reference / "facts" / "topofiles" / "derived-azure-ndv5-h100-8x400g-full-topo.xml";
-  if (!fs::exists(file)) GTEST_SKIP() << "no topology files";
+  if (!fs::exists(file)) GTEST_SKIP() << "skipped: no topology files";
   const NodeSearchResult result = Search(file, 2);
   const SearchGraph& ring = GraphOf(result.graphs, GraphId::kRing);
   const auto devs = [&](std::size_t channel) {
@@ -92,7 +92,7 @@ TEST(SearchOfRealFiles, OrdersGpusAsNcclDoes) {
 TEST(SearchOfRealFiles, WritesAndReadsTheRealGraphDumps) {
   WT_REFERENCE_OR_SKIP(reference);
   const fs::path folder = reference / "facts" / "topofiles";
-  if (!fs::exists(folder)) GTEST_SKIP() << "no topology files";
+  if (!fs::exists(folder)) GTEST_SKIP() << "skipped: no topology files";
   for (const char* name : {"simllm-hgx-h200-8gpu", "simllm-hgx-b200-8gpu-vm",
                            "simllm-hpe-cray-a100-4gpu-nvlink-mesh"}) {
     SCOPED_TRACE(name);

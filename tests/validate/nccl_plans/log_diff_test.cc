@@ -165,7 +165,7 @@ TEST(LogDiff, OfRealRunsAgrees) {
         Run{"ni-2.22.3-4h100-1node.txt", "gh200x4", 161}}) {
     SCOPED_TRACE(run.log);
     const auto file = reference / "data" / "logs" / "nccl-info" / run.log;
-    if (!std::filesystem::exists(file)) GTEST_SKIP() << "no logs";
+    if (!std::filesystem::exists(file)) GTEST_SKIP() << "skipped: no logs";
     const std::string log = Text(file);
     const std::string topology = run.topology;
     const Communicator comm =
@@ -185,7 +185,7 @@ TEST(LogDiff, CountsTheChannelsOfARunWithCollNet) {
   WT_REFERENCE_OR_SKIP(reference);
   const char* name = "ni-2.12.10-azure-ndv4-16gpu-ibext.txt";
   const auto file = reference / "data" / "logs" / "nccl-info" / name;
-  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no logs";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "skipped: no logs";
   const std::string log = Text(file);
   const Communicator comm =
       OfLog(ReadLogSetting(log, name), 2, ReadXmlFile(reference / "facts" / "topofiles" / kA100));

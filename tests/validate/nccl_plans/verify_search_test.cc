@@ -44,7 +44,7 @@ class RecordedSearch : public ::testing::TestWithParam<const char*> {};
 TEST_P(RecordedSearch, AgreesInSystemPathsTransportsAndGraphs) {
   WT_REFERENCE_OR_SKIP(reference);
   const fs::path plans = reference / "data" / "nccl-plans";
-  if (!fs::exists(plans)) GTEST_SKIP() << "no recorded plans";
+  if (!fs::exists(plans)) GTEST_SKIP() << "skipped: no recorded plans";
   ExpectAgreement(plans, GetParam(), 3);
 }
 
@@ -57,14 +57,14 @@ INSTANTIATE_TEST_SUITE_P(OtherReleases, RecordedSearch,
 TEST(RecordedSearchOfTheDefaultRelease, AgreesOnASampleOfAllCases) {
   WT_REFERENCE_OR_SKIP(reference);
   const fs::path plans = reference / "data" / "nccl-plans";
-  if (!fs::exists(plans)) GTEST_SKIP() << "no recorded plans";
+  if (!fs::exists(plans)) GTEST_SKIP() << "skipped: no recorded plans";
   ExpectAgreement(plans, "2.28.9", 6);
 }
 
 TEST(VerifySearch, SeesAWrongField) {
   WT_REFERENCE_OR_SKIP(reference);
   const fs::path plans = reference / "data" / "nccl-plans";
-  if (!fs::exists(plans)) GTEST_SKIP() << "no recorded plans";
+  if (!fs::exists(plans)) GTEST_SKIP() << "skipped: no recorded plans";
   std::ifstream in(CasesOf(plans / "nccl-2.28.9").front());
   auto case_json = nlohmann::json::parse(in);
   case_json["search"][0]["nChannels"] = 63;

@@ -80,6 +80,9 @@ struct PlanOp {
   BufferPosition destination;
   std::uint32_t step = 0;    ///< Round of the schedule, for reports.
   std::uint32_t slices = 1;  ///< Pipelined parts of this op on the wire.
+  /// The block goes on when its own work is done and leaves the wire to the network (a put); else
+  /// it waits until the bytes have left. A block never ends before its posted bytes have left.
+  bool posted = false;
 };
 
 /// The ops of one block. Long regular schedules are computed on demand, so that a plan of 8 GiB or

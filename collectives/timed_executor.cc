@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <array>
+#include <memory>
 #include <utility>
 
 #include "sim/error.h"
@@ -12,6 +13,7 @@ namespace windtunnel {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::uint32_t kSeveral = UINT32_MAX - 1;
 
 struct ConnectionKey {
   Rank from;
@@ -20,30 +22,60 @@ struct ConnectionKey {
   std::uint32_t port;
   friend bool operator==(const ConnectionKey&, const ConnectionKey&) = default;
 };
-struct ConnectionKeyHash {
-  std::size_t operator()(const ConnectionKey& key) const {
-    std::uint64_t h = (std::uint64_t{key.from} << 32 | key.to) * 0x9e3779b97f4a7c15ULL;
-    h ^= (std::uint64_t{key.channel} << 32 | key.port) + 0x7f4a7c15ULL + (h << 6) + (h >> 2);
-    return static_cast<std::size_t>(h * 0xbf58476d1ce4e5b9ULL >> 3);
+
+/// Connections by key: linear probing over their numbers, 8 bytes per connection and no nodes.
+class ConnectionTable {
+ public:
+  const ConnectionKey& key(std::uint32_t number) const { return keys_[number]; }
+  /// The number of a key, the next free one when it is new.
+  std::uint32_t NumberOf(const ConnectionKey& key) {
+    if (2 * keys_.size() >= places_.size()) Grow();
+    std::uint32_t& place = places_[PlaceOf(key)];
+    if (place == kNone) {
+      place = static_cast<std::uint32_t>(keys_.size());
+      keys_.push_back(key);
+    }
+    return place;
   }
+
+ private:
+  std::size_t PlaceOf(const ConnectionKey& key) const {
+    std::uint64_t h = (std::uint64_t{key.from} << 32 | key.to) * 0x9e3779b97f4a7c15ULL;
+    h ^= ((std::uint64_t{key.channel} << 32 | key.port) + 0x7f4a7c15ULL) * 0xbf58476d1ce4e5b9ULL;
+    h = (h ^ h >> 32) * 0x94d049bb133111ebULL;
+    const std::size_t mask = places_.size() - 1;
+    std::size_t place = static_cast<std::size_t>(h ^ (h >> 29)) & mask;
+    while (places_[place] != kNone && keys_[places_[place]] != key) place = (place + 1) & mask;
+    return place;
+  }
+  void Grow() {
+    places_.assign(std::max<std::size_t>(64, 2 * places_.size()), kNone);
+    for (std::uint32_t i = 0; i < keys_.size(); ++i) places_[PlaceOf(keys_[i])] = i;
+  }
+  std::vector<ConnectionKey> keys_;
+  std::vector<std::uint32_t> places_;  // A power of two of them.
 };
 
 struct Connection {
-  ConnectionKey key;
-  ConnectionPath path;
   std::uint64_t sent = 0;                  // Slices started by the sender.
   std::uint64_t arrived = 0;               // Slices the receiving block may read.
   std::uint64_t consumed = 0;              // Slices read.
   std::uint64_t credited = 0;              // Slots the sender knows to be free again.
   std::uint32_t waiting_receiver = kNone;  // Block.
   std::uint32_t waiting_sender = kNone;
+  std::uint32_t sender = kNone;  // The block that sends on it, or kSeveral.
+  ConnectionPath path;           // Asked for when a sender is first seen.
 };
 
+// A message that needs more than its connection to be told: a group operation, work of the sender
+// that may end after the wire, a late post.
 struct Message {
   std::uint32_t block;       // Sender.
   std::uint32_t connection;  // kNone for a group operation: it completes its own block.
   SimTime work_end;          // When the sender's own copying ends.
+  Bytes wire;
   std::uint32_t next_free;
+  bool posted;
 };
 
 enum class BlockState : std::uint8_t {
@@ -52,27 +84,57 @@ enum class BlockState : std::uint8_t {
   kWaitCredit,
   kWaitDependency,
   kWorking,
+  kDraining,  // At its end but for posted bytes that have not left.
   kDone
 };
 
+// Of a block whose ops have several peers or are combined by a switch.
+struct WideOp {
+  std::span<const Peer> receive_from;
+  std::span<const Peer> send_to;
+  // Connections found so far of the spans above; a schedule repeats its spans.
+  std::vector<std::uint32_t> receives;
+  std::vector<std::uint32_t> sends;
+  // Peers of the current slice that are known to be ready.
+  std::uint32_t ready_receives = 0;
+  std::uint32_t ready_sends = 0;
+  Picoseconds group_reaction;
+};
+
+// A block and its current op. What every message touches stands together.
 struct BlockRun {
+  const Program* program = nullptr;
   std::uint64_t op_index = 0;
+  std::uint64_t op_count = 0;
+  std::uint64_t count = 0;  // Elements of the op.
+  SimTime since;            // Start of the current wait or work.
+  SimTime work_end;
+  const BlockTimes* times = nullptr;
   std::uint32_t slice = 0;
+  std::uint32_t slices = 1;
   std::uint32_t outstanding =
       0;  // Messages of the current slice not yet injected (or group operations not delivered).
-  bool work_pending = false;  // The work timer of the current slice is running.
+  std::uint32_t receive_count = 0;
+  std::uint32_t send_count = 0;
+  // The last single peers and their connections (kNone: not looked up yet).
+  Peer from;
+  Peer to;
+  std::uint32_t receive = kNone;
+  std::uint32_t send = kNone;
+  std::uint32_t step = 0;
+  std::uint32_t posted_outstanding = 0;
   BlockState state = BlockState::kReady;
-  SimTime since;  // Start of the current wait or work.
-  SimTime work_end;
-  Picoseconds group_reaction;
-  PlanOp op;
+  Combine combine = Combine::kBlock;
+  bool work_pending = false;  // The work timer of the current slice is running.
   bool op_loaded = false;
-  std::vector<std::pair<Peer, std::uint32_t>>
-      sends;  // Peer -> connection, few entries or sorted by use.
-  std::vector<std::pair<Peer, std::uint32_t>> receives;
-  std::unordered_map<std::uint64_t, std::uint32_t> many_sends;
-  std::unordered_map<std::uint64_t, std::uint32_t> many_receives;
-  std::vector<std::uint32_t> dependents;  // Blocks that wait for an op of this one.
+  bool reduces = false;
+  bool posted = false;
+  std::span<const Dependency> wait_for;  // What is left of it.
+  // Blocks that wait for an op of this one, oldest first.
+  std::uint32_t first_dependent = kNone;
+  std::uint32_t last_dependent = kNone;
+  std::uint32_t next_dependent = kNone;
+  std::unique_ptr<WideOp> wide;
 };
 
 class Executor final : public EventHandler, public NetworkClient {
@@ -95,8 +157,10 @@ class Executor final : public EventHandler, public NetworkClient {
     const std::uint64_t events_before = queue_.executed();
     open_blocks_ = plan_.blocks.size();
     for (std::uint32_t b = 0; b < plan_.blocks.size(); ++b) {
-      const Rank rank = plan_.blocks[b].rank;
-      queue_.Schedule(setting_.StartOf(rank), *this, Pack(kStart, b));
+      const Block& block = plan_.blocks[b];
+      runs_[b].program = block.program.get();
+      runs_[b].op_count = block.program->size();
+      queue_.Schedule(setting_.StartOf(block.rank), *this, Pack(kStart, b));
     }
     network_.RunToIdle();
     network_.set_client(nullptr);
@@ -115,10 +179,13 @@ class Executor final : public EventHandler, public NetworkClient {
     const auto kind = static_cast<EventKind>(payload >> 56);
     const auto index = static_cast<std::uint32_t>(payload);
     switch (kind) {
-      case kStart:
-        runs_[index].since = now;
+      case kStart: {
+        BlockRun& run = runs_[index];
+        run.since = now;
+        run.times = &setting_.TimesOf(plan_.blocks[index].rank, plan_.blocks[index]);
         Advance(now, index);
         break;
+      }
       case kWorkEnd: {
         BlockRun& run = runs_[index];
         run.work_pending = false;
@@ -139,7 +206,7 @@ class Executor final : public EventHandler, public NetworkClient {
       }
       case kPost: {
         const Message& message = messages_[index];
-        SendOnWire(message, index);
+        network_.Send(connections_[message.connection].path.route, message.wire, index);
         break;
       }
       case kWake:
@@ -153,29 +220,29 @@ class Executor final : public EventHandler, public NetworkClient {
   }
 
   void OnInjected(SimTime now, std::uint64_t token) override {
+    if ((token & kPlainToken) != 0) {
+      Injected(now, connections_[static_cast<std::uint32_t>(token)].sender,
+               (token & kPostedToken) != 0);
+      return;
+    }
     const Message& message = messages_[token];
     if (message.connection == kNone) return;  // A group operation counts when it is delivered.
-    BlockRun& run = runs_[message.block];
-    WT_CHECK(run.outstanding > 0) << "message injected twice";
-    if (--run.outstanding == 0 && !run.work_pending) FinishSlice(now, message.block);
+    Injected(now, message.block, message.posted);
   }
 
   void OnDelivered(SimTime now, std::uint64_t token) override {
     const auto index = static_cast<std::uint32_t>(token);
+    if ((token & kPlainToken) != 0) {
+      Delivered(now, now, index);
+      return;
+    }
     const Message message = messages_[index];
     ReleaseMessage(index);
     if (message.connection == kNone) {
       GroupDelivered(now, message.block);
-      return;
-    }
-    // The flag follows the data: the receiver may go on when the bytes are there and what the
-    // sender stored last has crossed the way too.
-    const ConnectionPath& path = connections_[message.connection].path;
-    const SimTime ready = std::max(now, message.work_end + path.flight) + path.reaction;
-    if (ready == now) {
-      Arrive(now, message.connection);
     } else {
-      queue_.Schedule(ready, *this, Pack(kArrival, message.connection));
+      Delivered(now, message.work_end + connections_[message.connection].path.flight,
+                message.connection);
     }
   }
 
@@ -184,31 +251,72 @@ class Executor final : public EventHandler, public NetworkClient {
   static std::uint64_t Pack(EventKind kind, std::uint32_t index) {
     return std::uint64_t{kind} << 56 | index;
   }
+  // Tokens below 2^32 are messages; a plain one is its connection and nothing else.
+  static constexpr std::uint64_t kPlainToken = std::uint64_t{1} << 40;
+  static constexpr std::uint64_t kPostedToken = std::uint64_t{1} << 41;
+
+  void Injected(SimTime now, std::uint32_t block, bool posted) {
+    BlockRun& run = runs_[block];
+    if (posted) {
+      if (--run.posted_outstanding == 0 && run.state == BlockState::kDraining) {
+        if (now > run.since) result_.accounts[block].wait_link += now - run.since;
+        CloseBlock(now, block);
+      }
+      return;
+    }
+    WT_CHECK(run.outstanding > 0) << "message injected twice";
+    if (--run.outstanding == 0 && !run.work_pending) FinishSlice(now, block);
+  }
+
+  // The flag follows the data: the receiver may go on when the bytes are there and what the
+  // sender stored last has crossed the way too.
+  void Delivered(SimTime now, SimTime last_store, std::uint32_t index) {
+    const SimTime ready = std::max(now, last_store) + connections_[index].path.reaction;
+    if (ready == now) {
+      Arrive(now, index);
+    } else {
+      queue_.Schedule(ready, *this, Pack(kArrival, index));
+    }
+  }
 
   std::uint32_t FindConnection(std::uint32_t block, bool sends, const Peer& peer) {
-    BlockRun& run = runs_[block];
-    auto& few = sends ? run.sends : run.receives;
-    for (const auto& [known, connection] : few) {
-      if (known == peer) return connection;
+    const Block& own = plan_.blocks[block];
+    const std::uint32_t index =
+        table_.NumberOf(sends ? ConnectionKey{own.rank, peer.rank, own.channel, peer.port}
+                              : ConnectionKey{peer.rank, own.rank, own.channel, peer.port});
+    if (index == connections_.size()) connections_.emplace_back();
+    if (sends) {
+      Connection& connection = connections_[index];
+      if (connection.sender == kNone) {
+        connection.sender = block;
+        connection.path = setting_.PathOf(own, peer);
+      } else if (connection.sender != block) {
+        connection.sender = kSeveral;
+      }
     }
-    auto& many = sends ? run.many_sends : run.many_receives;
-    const std::uint64_t packed = std::uint64_t{peer.rank} << 32 | peer.port;
-    if (const auto found = many.find(packed); found != many.end()) return found->second;
-    const Rank own = plan_.blocks[block].rank;
-    const std::uint32_t channel = plan_.blocks[block].channel;
-    const ConnectionKey key = sends ? ConnectionKey{own, peer.rank, channel, peer.port}
-                                    : ConnectionKey{peer.rank, own, channel, peer.port};
-    const auto [entry, fresh] =
-        by_key_.try_emplace(key, static_cast<std::uint32_t>(connections_.size()));
-    if (fresh) connections_.push_back({.key = key});
-    if (sends) connections_[entry->second].path = setting_.PathOf(plan_.blocks[block], peer);
-    constexpr std::size_t kFew = 8;
-    if (few.size() < kFew) {
-      few.emplace_back(peer, entry->second);
-    } else {
-      many.emplace(packed, entry->second);
+    return index;
+  }
+  std::uint32_t ReceiveOf(BlockRun& run, std::uint32_t block, std::uint32_t k) {
+    if (run.receive_count == 1) {
+      if (run.receive == kNone) run.receive = FindConnection(block, false, run.from);
+      return run.receive;
     }
-    return entry->second;
+    WideOp& wide = *run.wide;
+    if (k == wide.receives.size()) {
+      wide.receives.push_back(FindConnection(block, false, wide.receive_from[k]));
+    }
+    return wide.receives[k];
+  }
+  std::uint32_t SendOf(BlockRun& run, std::uint32_t block, std::uint32_t k) {
+    if (run.send_count == 1) {
+      if (run.send == kNone) run.send = FindConnection(block, true, run.to);
+      return run.send;
+    }
+    WideOp& wide = *run.wide;
+    if (k == wide.sends.size()) {
+      wide.sends.push_back(FindConnection(block, true, wide.send_to[k]));
+    }
+    return wide.sends[k];
   }
 
   void Arrive(SimTime now, std::uint32_t index) {
@@ -223,21 +331,21 @@ class Executor final : public EventHandler, public NetworkClient {
   // Ends the wait of a block, books it, and tries again.
   void Resume(SimTime now, std::uint32_t block) {
     BlockRun& run = runs_[block];
-    BlockAccount& account = result_.accounts[block];
-    if (run.state == BlockState::kWaitCredit) {
-      account.wait_credit += now - run.since;
-    } else {
-      account.wait_data += now - run.since;
+    if (now != run.since) {
+      BlockAccount& account = result_.accounts[block];
+      (run.state == BlockState::kWaitCredit ? account.wait_credit : account.wait_data) +=
+          now - run.since;
     }
     run.state = BlockState::kReady;
     run.since = now;
     Advance(now, block);
   }
 
-  std::uint64_t SliceCount(const PlanOp& op, std::uint32_t slice) const {
-    const std::uint64_t size = (op.count + op.slices - 1) / op.slices;
-    const std::uint64_t begin = std::min(op.count, size * slice);
-    return std::min(op.count - begin, size);
+  std::uint64_t SliceCount(const BlockRun& run) const {
+    if (run.slices == 1) return run.count;
+    const std::uint64_t size = (run.count + run.slices - 1) / run.slices;
+    const std::uint64_t begin = std::min(run.count, size * run.slice);
+    return std::min(run.count - begin, size);
   }
 
   // Goes on with a block until it has to wait for something. A loop, not a recursion: a plan may
@@ -248,120 +356,188 @@ class Executor final : public EventHandler, public NetworkClient {
     }
   }
 
+  void LoadOp(BlockRun& run) {
+    const PlanOp op = run.program->At(run.op_index);
+    run.op_loaded = true;
+    run.slice = 0;
+    run.slices = op.slices;
+    run.count = op.count;
+    run.step = op.step;
+    run.combine = op.combine;
+    run.posted = op.posted && op.combine == Combine::kBlock;
+    run.reduces = !op.receive_from.empty() && (op.has_source || op.receive_from.size() > 1) &&
+                  op.combine == Combine::kBlock;
+    run.wait_for = op.wait_for;
+    run.receive_count = static_cast<std::uint32_t>(op.receive_from.size());
+    run.send_count = static_cast<std::uint32_t>(op.send_to.size());
+    if (run.receive_count == 1 && op.receive_from[0] != run.from) {
+      run.from = op.receive_from[0];
+      run.receive = kNone;
+    }
+    if (run.send_count == 1 && op.send_to[0] != run.to) {
+      run.to = op.send_to[0];
+      run.send = kNone;
+    }
+    if (run.receive_count <= 1 && run.send_count <= 1 && run.combine == Combine::kBlock) return;
+    if (run.wide == nullptr) run.wide = std::make_unique<WideOp>();
+    const auto take = [](std::span<const Peer> peers, std::span<const Peer>& known,
+                         std::vector<std::uint32_t>& connections) {
+      if (peers.data() == known.data() && peers.size() == known.size()) return;
+      known = peers;
+      connections.clear();
+    };
+    take(op.receive_from, run.wide->receive_from, run.wide->receives);
+    take(op.send_to, run.wide->send_to, run.wide->sends);
+  }
+
   // True when the current slice may start now; else the wait is registered, or the block is at its
   // end.
   bool ReadyToStart(SimTime now, std::uint32_t block) {
     BlockRun& run = runs_[block];
-    const Program& program = *plan_.blocks[block].program;
     if (!run.op_loaded) {
-      if (run.op_index == program.size()) {
-        CloseBlock(now, block);
+      if (run.op_index == run.op_count) {
+        if (run.posted_outstanding != 0) {
+          run.state = BlockState::kDraining;
+        } else {
+          CloseBlock(now, block);
+        }
         return false;
       }
-      run.op = program.At(run.op_index);
-      run.op_loaded = true;
-      run.slice = 0;
+      LoadOp(run);
     }
-    const PlanOp& op = run.op;
-    for (const Dependency& dependency : op.wait_for) {
+    while (!run.wait_for.empty()) {
+      const Dependency& dependency = run.wait_for.front();
       BlockRun& other = runs_[dependency.block];
       if (other.state != BlockState::kDone && other.op_index <= dependency.op) {
         run.state = BlockState::kWaitDependency;
-        other.dependents.push_back(block);
+        (other.first_dependent == kNone ? other.first_dependent
+                                        : runs_[other.last_dependent].next_dependent) = block;
+        other.last_dependent = block;
         return false;
       }
+      run.wait_for = run.wait_for.subspan(1);
     }
-    for (const Peer& peer : op.receive_from) {
-      Connection& connection = connections_[FindConnection(block, false, peer)];
-      if (connection.arrived == connection.consumed) {
-        connection.waiting_receiver = block;
-        run.state = BlockState::kWaitData;
-        return false;
+    if (run.receive_count != 0) {
+      std::uint32_t alone = 0;
+      std::uint32_t& k = run.receive_count == 1 ? alone : run.wide->ready_receives;
+      for (; k < run.receive_count; ++k) {
+        Connection& connection = connections_[ReceiveOf(run, block, k)];
+        if (connection.arrived == connection.consumed) {
+          connection.waiting_receiver = block;
+          run.state = BlockState::kWaitData;
+          return false;
+        }
       }
     }
-    for (const Peer& peer : op.send_to) {
-      Connection& connection = connections_[FindConnection(block, true, peer)];
-      if (connection.sent - connection.credited >= connection.path.slots) {
-        connection.waiting_sender = block;
-        run.state = BlockState::kWaitCredit;
-        return false;
+    if (run.send_count != 0) {
+      std::uint32_t alone = 0;
+      std::uint32_t& k = run.send_count == 1 ? alone : run.wide->ready_sends;
+      for (; k < run.send_count; ++k) {
+        Connection& connection = connections_[SendOf(run, block, k)];
+        if (connection.sent - connection.credited >= connection.path.slots) {
+          connection.waiting_sender = block;
+          run.state = BlockState::kWaitCredit;
+          return false;
+        }
       }
     }
     return true;
+  }
+
+  // What a slice costs the block. Few different slices occur at a time.
+  struct Work {
+    const BlockTimes* times = nullptr;
+    Bytes bytes;
+    bool reduces = false;
+    Picoseconds whole;
+    Picoseconds fixed;
+  };
+  const Work& WorkOf(const BlockTimes& times, Bytes bytes, bool reduces) {
+    Work& work = works_[(bytes.count() + (bytes.count() >> 5) + (reduces ? 1 : 0)) % kWorks];
+    if (work.times != &times || work.bytes != bytes || work.reduces != reduces) {
+      const Picoseconds whole = times.SliceTime(bytes, reduces);
+      work = {
+          &times, bytes, reduces, whole,
+          std::min(whole, bytes.count() == 0 ? times.empty_slice_overhead : times.slice_overhead)};
+    }
+    return work;
   }
 
   // Starts work and messages of the current slice. True when it took no time at all and is
   // complete.
   bool StartSlice(SimTime now, std::uint32_t block) {
     BlockRun& run = runs_[block];
-    const PlanOp& op = run.op;
-    const Bytes bytes(SliceCount(op, run.slice) * element_bytes_);
-    const bool reduces = !op.receive_from.empty() &&
-                         (op.has_source || op.receive_from.size() > 1) &&
-                         op.combine == Combine::kBlock;
-    const BlockTimes& times = setting_.TimesOf(plan_.blocks[block].rank, plan_.blocks[block]);
-    const Picoseconds work = times.SliceTime(bytes, reduces);
-    const Picoseconds fixed =
-        std::min(work, bytes.count() == 0 ? times.empty_slice_overhead : times.slice_overhead);
+    const Bytes bytes(SliceCount(run) * element_bytes_);
+    const Work& work = WorkOf(*run.times, bytes, run.reduces);
     run.state = BlockState::kWorking;
     run.since = now;
-    run.work_end = now + work;
-    result_.accounts[block].overhead += fixed;
-    result_.accounts[block].copy += work - fixed;
+    run.work_end = now;
     run.outstanding = 0;
-    run.work_pending = work.count() != 0;
-    if (run.work_pending) queue_.Schedule(run.work_end, *this, Pack(kWorkEnd, block));
-    if (op.combine == Combine::kBlock) {
-      run.outstanding = static_cast<std::uint32_t>(op.send_to.size());
-      for (const Peer& peer : op.send_to)
-        Post(now, block, FindConnection(block, true, peer), bytes);
+    run.work_pending = work.whole.count() != 0;
+    if (run.work_pending) {
+      run.work_end = now + work.whole;
+      result_.accounts[block].overhead += work.fixed;
+      result_.accounts[block].copy += work.whole - work.fixed;
+      queue_.Schedule(run.work_end, *this, Pack(kWorkEnd, block));
+    }
+    if (run.combine == Combine::kBlock) {
+      (run.posted ? run.posted_outstanding : run.outstanding) += run.send_count;
+      const std::uint32_t count = run.send_count;
+      for (std::uint32_t k = 0; k < count; ++k) Post(now, run, block, SendOf(run, block, k), bytes);
     } else {
       StartGroup(block, bytes);
     }
     return run.outstanding == 0 && !run.work_pending;
   }
 
-  void Post(SimTime now, std::uint32_t block, std::uint32_t index, Bytes bytes) {
+  void Post(SimTime now, const BlockRun& run, std::uint32_t block, std::uint32_t index,
+            Bytes bytes) {
     Connection& connection = connections_[index];
     ++connection.sent;
     ++result_.messages;
-    const std::uint32_t token = AcquireMessage({block, index, runs_[block].work_end, kNone});
     const ConnectionPath& path = connection.path;
-    sizes_[token] = Bytes((bytes.count() * path.wire_numerator + path.wire_denominator - 1) /
-                          path.wire_denominator);
+    const Bytes wire =
+        path.wire_numerator == path.wire_denominator
+            ? bytes
+            : Bytes((bytes.count() * path.wire_numerator + path.wire_denominator - 1) /
+                    path.wire_denominator);
+    const bool late = path.local || path.post.count() != 0;
+    if (!late && !run.work_pending && path.flight.count() == 0 && connection.sender == block) {
+      network_.Send(path.route, wire, kPlainToken | (run.posted ? kPostedToken : 0) | index);
+      return;
+    }
+    const std::uint32_t token =
+        AcquireMessage({block, index, run.work_end, wire, kNone, run.posted});
     if (path.local) {
       queue_.Schedule(now, *this, Pack(kLocalDone, token));
-    } else if (path.post.count() != 0) {
+    } else if (late) {
       queue_.Schedule(now + path.post, *this, Pack(kPost, token));
     } else {
-      SendOnWire(messages_[token], token);
+      network_.Send(path.route, wire, token);
     }
-  }
-
-  void SendOnWire(const Message& message, std::uint32_t token) {
-    network_.Send(connections_[message.connection].path.route, sizes_[token], token);
   }
 
   // A switch-combined op is one operation of the network; the block waits until it is complete.
   void StartGroup(std::uint32_t block, Bytes bytes) {
     BlockRun& run = runs_[block];
-    const PlanOp& op = run.op;
-    const bool multicast = op.combine == Combine::kSwitchMulticast;
+    WideOp& wide = *run.wide;
+    const bool multicast = run.combine == Combine::kSwitchMulticast;
     const GroupPath path = setting_.GroupOf(
         multicast ? GroupKind::kMulticast : GroupKind::kReduce, plan_.blocks[block].rank,
-        multicast ? op.send_to : op.receive_from, plan_.blocks[block].channel);
+        multicast ? wide.send_to : wide.receive_from, plan_.blocks[block].channel);
     run.outstanding = 1;
-    run.group_reaction = path.reaction;
+    wide.group_reaction = path.reaction;
     ++result_.messages;
-    for (const Peer& peer : op.send_to) ++connections_[FindConnection(block, true, peer)].sent;
-    network_.SendGroup(path.group, bytes, AcquireMessage({block, kNone, run.work_end, kNone}));
+    for (std::uint32_t k = 0; k < run.send_count; ++k) ++connections_[SendOf(run, block, k)].sent;
+    network_.SendGroup(path.group, bytes,
+                       AcquireMessage({block, kNone, run.work_end, bytes, kNone, false}));
   }
 
   void GroupDelivered(SimTime now, std::uint32_t block) {
     BlockRun& run = runs_[block];
-    const SimTime ready = std::max(now, run.work_end) + run.group_reaction;
-    for (const Peer& peer : run.op.send_to) {
-      queue_.Schedule(ready, *this, Pack(kArrival, FindConnection(block, true, peer)));
+    const SimTime ready = std::max(now, run.work_end) + run.wide->group_reaction;
+    for (std::uint32_t k = 0; k < run.send_count; ++k) {
+      queue_.Schedule(ready, *this, Pack(kArrival, SendOf(run, block, k)));
     }
     if (--run.outstanding == 0 && !run.work_pending) FinishSlice(now, block);
   }
@@ -374,13 +550,12 @@ class Executor final : public EventHandler, public NetworkClient {
   // Books a complete slice: frees the slots it read, moves on to the next slice or op.
   void RetireSlice(SimTime now, std::uint32_t block) {
     BlockRun& run = runs_[block];
-    const PlanOp& op = run.op;
     if (now > run.work_end) result_.accounts[block].wait_link += now - run.work_end;
     if (on_span_) {
-      on_span_({block, op.step, run.since, now, Bytes(SliceCount(op, run.slice) * element_bytes_)});
+      on_span_({block, run.step, run.since, now, Bytes(SliceCount(run) * element_bytes_)});
     }
-    for (const Peer& peer : op.receive_from) {
-      const std::uint32_t index = FindConnection(block, false, peer);
+    for (std::uint32_t k = 0; k < run.receive_count; ++k) {
+      const std::uint32_t index = ReceiveOf(run, block, k);
       Connection& connection = connections_[index];
       ++connection.consumed;
       if (connection.path.credit_return.count() == 0 && connection.waiting_sender == kNone) {
@@ -391,14 +566,14 @@ class Executor final : public EventHandler, public NetworkClient {
     }
     run.since = now;
     run.state = BlockState::kReady;
-    if (++run.slice < op.slices) return;
+    if (run.wide != nullptr) run.wide->ready_receives = run.wide->ready_sends = 0;
+    if (++run.slice < run.slices) return;
     run.op_loaded = false;
     ++run.op_index;
-    if (!run.dependents.empty()) {
-      // Woken by events, so that the wake-up order does not depend on how deep this call is nested.
-      for (const std::uint32_t other : run.dependents)
-        queue_.Schedule(now, *this, Pack(kWake, other));
-      run.dependents.clear();
+    // Woken by events, so that the wake-up order does not depend on how deep this call is nested.
+    for (std::uint32_t other = std::exchange(run.first_dependent, kNone); other != kNone;
+         other = std::exchange(runs_[other].next_dependent, kNone)) {
+      queue_.Schedule(now, *this, Pack(kWake, other));
     }
   }
 
@@ -414,7 +589,7 @@ class Executor final : public EventHandler, public NetworkClient {
     }
   }
 
-  std::uint32_t AcquireMessage(Message message) {
+  std::uint32_t AcquireMessage(const Message& message) {
     if (first_free_ != kNone) {
       const std::uint32_t token = first_free_;
       first_free_ = messages_[token].next_free;
@@ -422,7 +597,6 @@ class Executor final : public EventHandler, public NetworkClient {
       return token;
     }
     messages_.push_back(message);
-    sizes_.emplace_back();
     return static_cast<std::uint32_t>(messages_.size() - 1);
   }
   void ReleaseMessage(std::uint32_t token) {
@@ -444,9 +618,8 @@ class Executor final : public EventHandler, public NetworkClient {
       if (run.state == BlockState::kDone) continue;
       ++shown;
       const Block& block = plan_.blocks[b];
-      out +=
-          fmt::format("\n  rank {} channel {} {} op {} of {} (step {}): ", block.rank,
-                      block.channel, block.role, run.op_index, block.program->size(), run.op.step);
+      out += fmt::format("\n  rank {} channel {} {} op {} of {} (step {}): ", block.rank,
+                         block.channel, block.role, run.op_index, run.op_count, run.step);
       out += Reason(b);
     }
     const std::string stall = network_.DescribeStall();
@@ -458,22 +631,24 @@ class Executor final : public EventHandler, public NetworkClient {
     const BlockRun& run = runs_[block];
     if (run.state == BlockState::kWaitData || run.state == BlockState::kWaitCredit) {
       const bool data = run.state == BlockState::kWaitData;
-      for (const Connection& connection : connections_) {
+      for (std::uint32_t i = 0; i < connections_.size(); ++i) {
+        const Connection& connection = connections_[i];
+        const ConnectionKey& key = table_.key(i);
         if ((data ? connection.waiting_receiver : connection.waiting_sender) != block) continue;
         return data
                    ? fmt::format(
                          "waits for rank {} to send (port {}; {} messages arrived, all {} read)",
-                         connection.key.from, connection.key.port, connection.arrived,
-                         connection.consumed)
+                         key.from, key.port, connection.arrived, connection.consumed)
                    : fmt::format(
                          "waits for rank {} to free a slot (port {}; {} sent, {} of {} slots held)",
-                         connection.key.to, connection.key.port, connection.sent,
-                         connection.sent - connection.credited, connection.path.slots);
+                         key.to, key.port, connection.sent, connection.sent - connection.credited,
+                         connection.path.slots);
       }
     }
     if (run.state == BlockState::kWaitDependency) return "waits for another block of its rank";
-    if (run.state == BlockState::kWorking)
-      return fmt::format("has {} messages on the network that never ended", run.outstanding);
+    if (run.state == BlockState::kWorking || run.state == BlockState::kDraining)
+      return fmt::format("has {} messages on the network that never ended",
+                         run.outstanding + run.posted_outstanding);
     return "was never started";
   }
 
@@ -485,9 +660,10 @@ class Executor final : public EventHandler, public NetworkClient {
   std::vector<BlockRun> runs_;
   std::uint64_t element_bytes_;
   std::vector<Connection> connections_;
-  std::unordered_map<ConnectionKey, std::uint32_t, ConnectionKeyHash> by_key_;
+  ConnectionTable table_;  // Their numbers by key.
   std::vector<Message> messages_;
-  std::vector<Bytes> sizes_;
+  static constexpr std::size_t kWorks = 16;
+  std::array<Work, kWorks> works_;
   std::uint32_t first_free_ = kNone;
   std::uint64_t open_blocks_ = 0;
   SimTime last_end_;

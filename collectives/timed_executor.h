@@ -53,6 +53,7 @@ class ExecutionSetting {
   /// Only asked for plans with switch-combined ops.
   virtual GroupPath GroupOf(GroupKind kind, Rank owner, std::span<const Peer> members,
                             std::uint32_t channel) = 0;
+  /// Asked once per block, when it starts; what it refers to must hold still until the run ends.
   virtual const BlockTimes& TimesOf(Rank rank, const Block& block) = 0;
   /// When the blocks of this rank start.
   virtual SimTime StartOf(Rank rank) = 0;

@@ -54,8 +54,8 @@ class AllReduceProgram final : public RingProgram {
   using RingProgram::RingProgram;
   std::uint64_t size() const override { return Loops(n() * channel().chunk) * OpsPerLoop(); }
   PlanOp At(std::uint64_t index) const override {
-    const std::uint64_t loop = index / OpsPerLoop();
-    const auto j = static_cast<std::uint32_t>(index % OpsPerLoop());
+    const std::uint64_t loop = index < OpsPerLoop() ? 0 : index / OpsPerLoop();
+    const auto j = static_cast<std::uint32_t>(index - loop * OpsPerLoop());
     const std::uint64_t begin = loop * n() * channel().chunk;
     const std::uint64_t rest = channel().count - begin;
     std::uint64_t chunk = channel().chunk;
@@ -64,7 +64,7 @@ class AllReduceProgram final : public RingProgram {
       chunk = (chunk + channel().granule - 1) / channel().granule * channel().granule;
     }
     // Op j handles the chunk of the position j + 1 before the own one; the last one is i + 1.
-    const std::uint64_t which = (position() + 2 * n() - 1 - j) % n();
+    const std::uint32_t which = (position() + 2 * n() - 1 - j) % n();
     const std::uint64_t offset = std::min(rest, which * chunk);
     PlanOp op{.count = std::min(chunk, rest - offset), .step = j, .slices = channel().slices};
     const std::uint64_t at = channel().first + begin + offset;

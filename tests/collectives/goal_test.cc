@@ -25,15 +25,15 @@ std::string Fault(std::string_view text) {
 class GoalSetting final : public ExecutionSetting {
  public:
   GoalSetting(const GoalSchedule& schedule, ExecutionSetting& base)
-      : schedule_(schedule), base_(base) {}
+      : schedule_(schedule), base_(base) {
+    for (const Picoseconds work : schedule.work) times_.push_back({.empty_slice_overhead = work});
+  }
   ConnectionPath PathOf(const Block& sender, const Peer& to) override {
     return base_.PathOf(sender, to);
   }
   GroupPath GroupOf(GroupKind, Rank, std::span<const Peer>, std::uint32_t) override { return {}; }
   const BlockTimes& TimesOf(Rank, const Block& block) override {
-    const auto index = static_cast<std::size_t>(&block - schedule_.plan.blocks.data());
-    times_.empty_slice_overhead = schedule_.work[index];
-    return times_;
+    return times_[static_cast<std::size_t>(&block - schedule_.plan.blocks.data())];
   }
   SimTime StartOf(Rank) override { return SimTime(); }
   Picoseconds EndOf(Rank) override { return Picoseconds(0); }
@@ -41,7 +41,7 @@ class GoalSetting final : public ExecutionSetting {
  private:
   const GoalSchedule& schedule_;
   ExecutionSetting& base_;
-  BlockTimes times_;
+  std::vector<BlockTimes> times_;
 };
 
 Picoseconds Time(const GoalSchedule& schedule) {

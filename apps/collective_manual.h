@@ -41,7 +41,8 @@ OPTIONS: the job
     --nodes N                N such nodes on a non-blocking network
     --ranks LIST             GPUs that take part, rank 0 first: 0,2,4
     --algo NAME              ring, tree, nvls, nvlstree, pat, collnetdirect, collnetchain, or one that NCCL does not have: recursive-doubling,
-                             halving-doubling, bruck, pairwise, hierarchical, ... (what NCCL chooses)
+                             halving-doubling, bruck, pairwise, direct, torus, hierarchical, ... (what NCCL chooses)
+    --torus-sides AxBxC      the ranks as a torus for --algo torus, first side fastest (as the network joins them)
     --plan FILE              a schedule of your own in place of any algorithm: MSCCL XML or an MSCCL++ execution plan (see windtunnel help msccl);
                              sizes are rounded down to whole chunks
     --proto NAME             LL, LL128, Simple (what NCCL chooses)
@@ -50,6 +51,8 @@ OPTIONS: the job
     --set NCCL_NAME=VALUE    an NCCL variable, over the one of the environment; repeatable. NCCL_* of the environment count too
     --fidelity LEVEL         packet (frames, credits, arbitration in SystemC), flow (max-min fair sharing), analytic (closed form)  (packet)
     --ideal-endpoints        launch, thread blocks and software cost nothing: only links count
+    --symmetry auto|off      flow level, more than 64 ranks: where all ranks are proved to be alike, one is simulated for all, and --explain and
+                             --json say so; times are the same to the picosecond. off runs every rank (auto)
     --seed N                 of random streams (1)
 
 OPTIONS: output

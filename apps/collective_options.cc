@@ -17,6 +17,18 @@ std::uint32_t ParseSmall(const std::string& flag, const std::string& text, std::
   return static_cast<std::uint32_t>(ParseCount(text, {.field = flag}, lowest, highest));
 }
 
+// "4x4x8".
+std::vector<std::uint32_t> ParseSides(const std::string& text) {
+  std::vector<std::uint32_t> sides;
+  std::size_t at = 0;
+  while (at <= text.size()) {
+    const std::size_t cross = std::min(text.find('x', at), text.size());
+    sides.push_back(ParseSmall("--torus-sides", text.substr(at, cross - at), 1, 1u << 24));
+    at = cross + 1;
+  }
+  return sides;
+}
+
 }  // namespace
 
 CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& arguments) {
@@ -25,7 +37,7 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   std::string function, begin, end, factor, step,
       op = "sum", type = "float", root = "0", iterations = "20", warmups = "1", gpus = "1",
       check = "1", blocking = "0", nodes, ranks, fidelity = "packet", algorithm, protocol, channels,
-      seed = "1", version, trace_limit, plan;
+      seed = "1", version, trace_limit, plan, sides, symmetry = "auto";
   std::vector<std::string> sets;
   app.add_option("function", function)->required();
   app.add_option("-t,--topology", out.topology)->required();
@@ -51,6 +63,8 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   app.add_option("--nccl-version", version);
   app.add_option("--set", sets);
   app.add_option("--seed", seed);
+  app.add_option("--torus-sides", sides);
+  app.add_option("--symmetry", symmetry);
   app.add_flag("--ideal-endpoints", out.simulation.ideal_endpoints);
   app.add_flag("--explain", out.explain);
   app.add_flag("-v,--verbose", out.verbose);
@@ -141,6 +155,14 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   if (!channels.empty()) simulation.channels = ParseSmall("--channels", channels, 1, 64);
   simulation.gpus_per_thread = out.gpus_per_thread;
   simulation.seed = ParseCount(seed, {.field = "--seed"});
+  if (!sides.empty()) simulation.sides = ParseSides(sides);
+  if (symmetry != "auto" && symmetry != "off") {
+    throw ConfigError({.field = "--symmetry",
+                       .value = symmetry,
+                       .problem = "is no choice:",
+                       .expected = "auto or off"});
+  }
+  simulation.fold_symmetry = symmetry == "auto";
   if (!version.empty())
     simulation.version = nccl::ParseNcclVersion(version, {.field = "--nccl-version"});
   simulation.environment = nccl::Environment::FromProcess();

@@ -117,6 +117,7 @@ std::string Explanation(const CollectiveReport& report) {
     }
     out += "\n";
     if (!call.symmetry.empty()) out += "#   symmetry used: " + call.symmetry + "\n";
+    if (!call.no_symmetry.empty()) out += "#   every rank simulated: " + call.no_symmetry + "\n";
     if (!call.notice.empty()) out += "#   note: " + call.notice + "\n";
     constexpr std::size_t kShown = 4;
     for (std::size_t i = 0; i < std::min(kShown, call.links.size()); ++i) {

@@ -30,6 +30,8 @@ struct ChannelLayout {
   /// NVLS: head rank of each part, and the ranks behind one switch (all members of a node).
   std::vector<Rank> nvls_heads;
   std::vector<std::vector<Rank>> nodes;  ///< Ranks of each node.
+  /// Ranks as a grid that wraps around, first side fastest; empty: they are not known to be one.
+  std::vector<std::uint32_t> sides;
 };
 /// One ring 0, 1, ..., n-1 per channel, the message cut in near-equal parts, chunks of
 /// `chunk_bytes`; the binary tree 2i+1, 2i+2 mirrored on odd channels; one node with all ranks as

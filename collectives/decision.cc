@@ -13,6 +13,7 @@ CallDecision PlainDecisions::Decide(const CollectiveRequest& request) {
   decision.layout = PlainLayout(request, options_.channels, chunk);
   decision.layout.protocol = options_.protocol;
   if (!options_.nodes.empty()) decision.layout.nodes = options_.nodes;
+  decision.layout.sides = options_.sides;
   decision.channels = options_.channels;
   decision.chunk = Bytes(std::min(chunk, bytes));
   decision.channel_bytes = Bytes((bytes + options_.channels - 1) / options_.channels);

@@ -44,6 +44,7 @@ class PlainDecisions final : public DecisionMaker {
     std::uint32_t channels = 1;
     Bytes chunk;  ///< 0 = the whole part of a step: no pipelining inside it.
     std::vector<std::vector<Rank>> nodes;
+    std::vector<std::uint32_t> sides;  ///< As in ChannelLayout.
   };
   explicit PlainDecisions(Options options) : options_(std::move(options)) {}
   CallDecision Decide(const CollectiveRequest& request) override;

@@ -71,7 +71,7 @@ JobPaths::Path JobPaths::Find(Rank from, Rank to, NicPair chosen) {
   // Endpoints that are on the network themselves, as in files of other simulators.
   if (!same_node && IsOnNetwork(cluster_, gpus_[from]) && IsOnNetwork(cluster_, gpus_[to])) {
     if (auto route = chooser_.Choose({.from = gpus_[from], .to = gpus_[to]}))
-      return {Transport::kNetwork, std::move(*route)};
+      return {Transport::kNetwork, std::move(*route), chooser_.last_by_load()};
   }
   if (options_.peer_to_peer && cluster_.PeerToPeerPossible(gpus_[from], gpus_[to])) {
     if (auto route = cluster_.FindRoute(gpus_[from], gpus_[to]))
@@ -112,7 +112,7 @@ JobPaths::Path JobPaths::Find(Rank from, Rank to, NicPair chosen) {
   route.insert(route.end(), middle->begin(), middle->end());
   const Route last = NetworkLeg(to, in, false);
   route.insert(route.end(), last.begin(), last.end());
-  return {Transport::kNetwork, std::move(route)};
+  return {Transport::kNetwork, std::move(route), chooser_.last_by_load()};
 }
 
 // GPU to NIC or back: direct with GPUDirect, else through the host memory of the GPU's CPU.

@@ -27,6 +27,7 @@ class JobPaths {
   struct Path {
     Transport transport = Transport::kLocal;
     Route route;
+    bool by_load = false;  ///< Chosen among equal ways by those found before it.
   };
   JobPaths(const Cluster& cluster, std::vector<DeviceId> gpus, Options options);
 

@@ -3,6 +3,7 @@
 #include "collectives/algorithm.h"
 #include "collectives/algorithms/bruck.h"
 #include "collectives/algorithms/collnet.h"
+#include "collectives/algorithms/direct.h"
 #include "collectives/algorithms/halving_doubling.h"
 #include "collectives/algorithms/hierarchical_copy.h"
 #include "collectives/algorithms/nvls.h"
@@ -15,6 +16,7 @@
 #include "collectives/algorithms/reduction_to_one.h"
 #include "collectives/algorithms/ring.h"
 #include "collectives/algorithms/tf_ring.h"
+#include "collectives/algorithms/torus.h"
 #include "collectives/algorithms/tree.h"
 #include "collectives/algorithms/two_level_ring.h"
 
@@ -33,6 +35,8 @@ const std::vector<const Algorithm*>& Algorithms() {
   static const RecursiveDoublingAlgorithm recursive_doubling;
   static const HalvingDoublingAlgorithm halving_doubling;
   static const BruckAlgorithm bruck;
+  static const DirectAlgorithm direct;
+  static const TorusAlgorithm torus;
   static const TwoLevelRingAlgorithm two_level_ring;
   static const TfRingAlgorithm tf_ring;
   static const HierarchicalCopyAlgorithm hierarchical_copy;
@@ -51,6 +55,8 @@ const std::vector<const Algorithm*>& Algorithms() {
       &recursive_doubling,
       &halving_doubling,
       &bruck,
+      &direct,
+      &torus,
       &two_level_ring,
       &tf_ring,
       &hierarchical_copy,

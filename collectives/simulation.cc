@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
+#include "collectives/algorithms/torus.h"
 #include "collectives/decision.h"
 #include "collectives/endpoint_times.h"
 #include "collectives/job_facts.h"
@@ -15,6 +17,7 @@
 #include "collectives/symmetric_executor.h"
 #include "collectives/timing/plan_facts.h"
 #include "collectives/timing/time_model.h"
+#include "collectives/torus_sides.h"
 #include "interconnect/flow_network.h"
 #include "interconnect/packet_network.h"
 #include "interconnect/topology_file.h"
@@ -99,6 +102,14 @@ Cluster UsableCluster(const Cluster& cluster, double nvlink_share) {
   return Cluster(std::move(topology));
 }
 
+struct RouteHash {
+  std::size_t operator()(const Route& route) const {
+    std::uint64_t hash = route.size();
+    for (const LinkId link : route) hash = (hash ^ link) * 0x9e3779b97f4a7c15ULL ^ hash >> 31;
+    return static_cast<std::size_t>(hash);
+  }
+};
+
 constexpr Picoseconds kTakeOff(Picoseconds whole, Picoseconds part) {
   return whole > part ? whole - part : Picoseconds(0);
 }
@@ -126,7 +137,7 @@ struct Simulation::Impl final : ExecutionSetting {
     Cluster usable;
     std::unique_ptr<Network> network;
     PacketNetwork* packet = nullptr;  // `network`, at the packet level.
-    std::map<Route, RouteId> routes;
+    std::unordered_map<Route, RouteId, RouteHash> routes;
     std::map<std::tuple<GroupKind, DeviceId, DeviceId, std::vector<DeviceId>>, GroupId> groups;
   };
   std::map<double, std::unique_ptr<Level>> levels;  // By NVLink share.
@@ -194,7 +205,12 @@ struct Simulation::Impl final : ExecutionSetting {
     if (!of_nccl || plain_cluster || options.channels != 0) {
       PlainDecisions::Options plain;
       if (!algorithm.empty()) plain.algorithm = algorithm;
-      plain.channels = options.channels == 0 ? 1 : options.channels;
+      plain.sides = options.sides;
+      if (algorithm == "Torus" && plain.sides.empty()) plain.sides = TorusSides(cluster, gpus);
+      plain.channels = options.channels;
+      if (plain.channels == 0) {
+        plain.channels = algorithm == "Torus" ? TorusChannels(plain.sides) : 1;
+      }
       plain.nodes = RanksByNode();
       if (!options.protocol.empty()) plain.protocol = ProtocolNamed(options.protocol);
       if (plain_cluster) {
@@ -304,16 +320,25 @@ struct Simulation::Impl final : ExecutionSetting {
 
   // ExecutionSetting: what the executor asks while it runs.
   ConnectionPath PathOf(const Block& sender, const Peer& to) override {
-    const JobPaths::Path& way =
-        paths->Between(sender.rank, to.rank, NicsFor(sender.rank, to.rank, sender.channel));
+    const JobPaths::Path& way = WayOf(*paths, sender, to);
+    ConnectionPath path = CostOf(way, sender);
+    if (path.local) return path;
+    auto [entry, fresh] = level->routes.try_emplace(way.route, 0);
+    if (fresh) entry->second = level->network->AddRoute(way.route);
+    path.route = entry->second;
+    return path;
+  }
+
+  const JobPaths::Path& WayOf(JobPaths& ways, const Block& sender, const Peer& to) const {
+    return ways.Between(sender.rank, to.rank, NicsFor(sender.rank, to.rank, sender.channel));
+  }
+
+  ConnectionPath CostOf(const JobPaths::Path& way, const Block& sender) const {
     ConnectionPath path;
     if (way.transport == Transport::kLocal || sender.role == "nvls scatter") {
       path.local = true;
       return path;
     }
-    auto [entry, fresh] = level->routes.try_emplace(way.route, 0);
-    if (fresh) entry->second = level->network->AddRoute(way.route);
-    path.route = entry->second;
     switch (query.protocol) {
       case Protocol::kLl:
         path.wire_numerator = 2;
@@ -441,7 +466,7 @@ struct Simulation::Impl final : ExecutionSetting {
     std::function<void(const TimedSpan&)> span;
     if (observers.on_span) span = [&](const TimedSpan& s) { observers.on_span(plan, s); };
     if (level->packet != nullptr) level->packet->set_observer(observers.wires);
-    if (auto folded = RunFolded(plan, span)) {
+    if (auto folded = RunFolded(plan, span, out.no_symmetry)) {
       out.symmetry = std::move(folded->symmetry);
       Report(plan, folded->result, folded->link_use, out);
       return out;
@@ -451,17 +476,26 @@ struct Simulation::Impl final : ExecutionSetting {
     return out;
   }
 
-  // Large jobs at flow level: one rank in place of all, where they are provably alike. Smaller ones
-  // are run in full, since that is quick.
+  // At flow level: one rank in place of all, where they are provably alike. Small jobs are run in
+  // full, since that is quick. The proof asks a copy of the ways, so that a run behind it chooses
+  // as it would have.
   std::optional<SymmetricRun> RunFolded(const Plan& plan,
-                                        const std::function<void(const TimedSpan&)>& span) {
-    constexpr std::uint32_t kQuickRanks = 4096;
-    if (options.fidelity != Fidelity::kFlow || span || rank_count() <= kQuickRanks)
+                                        const std::function<void(const TimedSpan&)>& span,
+                                        std::string& why_not) {
+    constexpr std::uint32_t kQuickRanks = 64;
+    if (!options.fold_symmetry || options.fidelity != Fidelity::kFlow || span ||
+        rank_count() <= kQuickRanks) {
       return std::nullopt;
-    return RunSymmetric(plan, level->usable, *this, [&](const Block& sender, const Peer& to) {
-      return paths->Between(sender.rank, to.rank, NicsFor(sender.rank, to.rank, sender.channel))
-          .route;
-    });
+    }
+    auto ways = std::make_unique<JobPaths>(*paths);
+    const auto way_of = [&](const Block& sender, const Peer& to) {
+      const JobPaths::Path& way = WayOf(*ways, sender, to);
+      return ConnectionWay{.cost = CostOf(way, sender), .route = way.route, .fixed = !way.by_load};
+    };
+    auto run = RunSymmetric(plan, level->usable, *this, way_of, &why_not);
+    // Later calls find the ways taken that this one takes.
+    if (run) paths = std::move(ways);
+    return run;
   }
 
   void Report(const Plan& plan, const ExecutionResult& result, std::span<const LinkUse> use,

@@ -36,6 +36,11 @@ struct SimulationOptions {
   std::uint32_t gpus_per_thread =
       1;                         ///< GPUs that one host thread launches in turn (nccl-tests -g).
   bool ideal_endpoints = false;  ///< Launch, blocks and software cost nothing: only links count.
+  /// Ranks as a torus, first side fastest, for the algorithm of that name; empty: as the network is
+  /// joined.
+  std::vector<std::uint32_t> sides;
+  /// Flow level: simulate one rank for all where they are proved to be alike.
+  bool fold_symmetry = true;
   std::uint64_t seed = 1;
   nccl::NcclVersion version = nccl::kDefaultNcclVersion;
   nccl::Environment environment;
@@ -69,6 +74,7 @@ struct CallOutcome {
   Picoseconds ideal;  ///< Lower bound over links: max of payload bytes / raw rate.
   std::vector<LinkReport> links;  ///< Those that carried bytes, busiest first.
   std::string symmetry;           ///< Not empty when equal ranks were simulated once.
+  std::string no_symmetry;        ///< Why not, where it was tried.
   std::string notice;             ///< "ring taken: NVLS does not apply to int8 sums"
 };
 

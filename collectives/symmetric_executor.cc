@@ -18,6 +18,8 @@ constexpr std::uint64_t kComparedInFull = 1'000'000;
 constexpr std::uint64_t kSampledRanks = 8;
 constexpr std::uint64_t kSampledOps = 32;
 constexpr std::uint64_t kMostConnections = 4'000'000;
+// True for every grid, so that no other is tried.
+constexpr std::string_view kWaysVary = "connections choose among equal ways as they come";
 
 // Ranks as points of a grid that wraps around in every direction.
 class Grid {
@@ -103,18 +105,23 @@ struct Out {
 class Fold {
  public:
   Fold(const Plan& plan, const Cluster& cluster, ExecutionSetting& setting,
-       const RouteOfConnection& route_of, Grid grid)
+       const WayOfConnection& way_of, Grid grid)
       : plan_(plan),
         cluster_(cluster),
         setting_(setting),
-        route_of_(route_of),
+        way_of_(way_of),
         grid_(std::move(grid)),
         ranks_(plan.request.rank_count),
         per_rank_(static_cast<std::uint32_t>(plan.blocks.size() / ranks_)) {}
 
   const Grid& grid() const { return grid_; }
   std::uint32_t per_rank() const { return per_rank_; }
-  const std::vector<Out>& outs() const { return outs_; }
+  /// The way of rank 0 out of its block `block`; null when it has no such one.
+  const ConnectionWay* WayOf(const Out& out) const {
+    const auto found = std::lower_bound(outs_.begin(), outs_.end(), out);
+    if (found == outs_.end() || *found != out) return nullptr;
+    return &ways_[static_cast<std::size_t>(found - outs_.begin())];
+  }
   LinkId Representative(LinkId link) const { return orbit_[link]; }
   bool IsUsed(LinkId link) const { return used_[link]; }
 
@@ -127,8 +134,6 @@ class Fold {
     }
     return {};
   }
-  const ConnectionPath& PathOf(const Out& out) const { return paths_.at(out); }
-  const Route& RouteOf(const Out& out) const { return routes_.at(out); }
 
  private:
   const Block& BlockOf(Rank rank, std::uint32_t i) const {
@@ -234,19 +239,18 @@ class Fold {
     std::vector<LinkId> links;
     std::vector<std::size_t> begin{0};
     for (Rank r = 0; r < ranks_; ++r) {
-      for (const Out& out : outs_) {
-        const Block& block = BlockOf(r, out.block);
-        const Peer peer{grid_.Add(out.offset, r), out.port};
-        const ConnectionPath path = setting_.PathOf(block, peer);
-        const Route route = path.local ? Route{} : route_of_(block, peer);
-        if (r == 0) {
-          paths_[out] = path;
-          routes_[out] = route;
-        } else if (!SameCost(path, paths_[out]) || route.size() != routes_[out].size()) {
+      for (std::size_t o = 0; o < outs_.size(); ++o) {
+        const Out& out = outs_[o];
+        ConnectionWay way = way_of_(BlockOf(r, out.block), {grid_.Add(out.offset, r), out.port});
+        if (!way.fixed) return std::string(kWaysVary);
+        if (way.cost.local) way.route.clear();
+        if (r != 0 &&
+            (!SameCost(way.cost, ways_[o].cost) || way.route.size() != ways_[o].route.size())) {
           return fmt::format("a connection of rank {} costs other than that of rank 0", r);
         }
-        links.insert(links.end(), route.begin(), route.end());
+        links.insert(links.end(), way.route.begin(), way.route.end());
         begin.push_back(links.size());
+        if (r == 0) ways_.push_back(std::move(way));
       }
     }
     used_.assign(topology.links.size(), false);
@@ -306,13 +310,12 @@ class Fold {
   const Plan& plan_;
   const Cluster& cluster_;
   ExecutionSetting& setting_;
-  const RouteOfConnection& route_of_;
+  const WayOfConnection& way_of_;
   Grid grid_;
   std::uint32_t ranks_;
   std::uint32_t per_rank_;
   std::vector<Out> outs_;
-  std::map<Out, ConnectionPath> paths_;
-  std::map<Out, Route> routes_;
+  std::vector<ConnectionWay> ways_;  // Of rank 0, in the order of `outs_`.
   std::vector<LinkId> orbit_;
   std::vector<bool> used_;
 };
@@ -321,19 +324,19 @@ class Fold {
 class Ports {
  public:
   std::uint32_t Of(Rank offset, std::uint32_t port) {
-    return ports_.try_emplace({offset, port}, static_cast<std::uint32_t>(ports_.size()))
-        .first->second;
+    const auto [entry, fresh] =
+        ports_.try_emplace({offset, port}, static_cast<std::uint32_t>(ways_.size()));
+    if (fresh) ways_.emplace_back(offset, port);
+    return entry->second;
   }
   std::pair<Rank, std::uint32_t> Decode(std::uint32_t folded) const {
-    for (const auto& [way, port] : ports_) {
-      if (port == folded) return way;
-    }
-    WT_CHECK(false) << "unknown folded port " << folded;
-    return {};
+    WT_CHECK(folded < ways_.size()) << "unknown folded port " << folded;
+    return ways_[folded];
   }
 
  private:
   std::map<std::pair<Rank, std::uint32_t>, std::uint32_t> ports_;
+  std::vector<std::pair<Rank, std::uint32_t>> ways_;  // By folded port.
 };
 
 // The program of rank 0 with every peer replaced by rank 0 itself.
@@ -374,15 +377,14 @@ class FoldedSetting final : public ExecutionSetting {
   ConnectionPath PathOf(const Block& sender, const Peer& to) override {
     // Several blocks of a rank may share channel and role: the way tells which one is meant.
     const auto [offset, port] = ports_.Decode(to.port);
-    for (const Out& out : fold_.outs()) {
-      const Block& block = plan_.blocks[out.block];
-      if (out.offset != offset || out.port != port || block.channel != sender.channel ||
-          block.role != sender.role) {
-        continue;
-      }
-      ConnectionPath path = fold_.PathOf(out);
+    for (std::uint32_t i = 0; i < fold_.per_rank(); ++i) {
+      const Block& block = plan_.blocks[i];
+      if (block.channel != sender.channel || block.role != sender.role) continue;
+      const ConnectionWay* way = fold_.WayOf({i, offset, port});
+      if (way == nullptr) continue;
+      ConnectionPath path = way->cost;
       if (path.local) return path;
-      Route folded = fold_.RouteOf(out);
+      Route folded = way->route;
       for (LinkId& link : folded) link = fold_.Representative(link);
       path.route = network_.AddRoute(folded);
       return path;
@@ -449,8 +451,8 @@ SymmetricRun RunFolded(const Plan& plan, const Cluster& cluster, ExecutionSettin
 }  // namespace
 
 std::optional<SymmetricRun> RunSymmetric(const Plan& plan, const Cluster& cluster,
-                                         ExecutionSetting& setting,
-                                         const RouteOfConnection& route_of, std::string* why_not) {
+                                         ExecutionSetting& setting, const WayOfConnection& way_of,
+                                         std::string* why_not) {
   const auto refuse = [&](std::string why) {
     if (why_not != nullptr) *why_not = std::move(why);
     return std::nullopt;
@@ -462,9 +464,10 @@ std::optional<SymmetricRun> RunSymmetric(const Plan& plan, const Cluster& cluste
   }
   std::string first_reason;
   for (Grid& grid : Candidates(ranks)) {
-    Fold fold(plan, cluster, setting, route_of, std::move(grid));
+    Fold fold(plan, cluster, setting, way_of, std::move(grid));
     std::string why = fold.Prove();
     if (why.empty()) return RunFolded(plan, cluster, setting, fold);
+    if (why == kWaysVary) return refuse(std::move(why));
     if (first_reason.empty()) first_reason = std::move(why);
   }
   return refuse(std::move(first_reason));

@@ -17,8 +17,14 @@ struct SymmetricRun {
   std::string symmetry;  ///< "translations of 64 x 64 ranks: 1 of 4096 simulated": for reports.
 };
 
-/// Route of a connection, the same that `setting` uses.
-using RouteOfConnection = std::function<Route(const Block& sender, const Peer& to)>;
+/// A connection as `setting` would carry it, with nothing registered on any network.
+struct ConnectionWay {
+  ConnectionPath cost;  ///< `cost.route` is not used.
+  Route route;          ///< Not used when `cost.local`.
+  /// False when it depends on the ways asked for before: the proof then gives up.
+  bool fixed = true;
+};
+using WayOfConnection = std::function<ConnectionWay(const Block& sender, const Peer& to)>;
 
 /// At flow level only. Sees the ranks as a grid (all factorisations of the rank count into up to
 /// three sides, and into sides of 2) and looks for one whose translations, by one step along each
@@ -27,6 +33,7 @@ using RouteOfConnection = std::function<Route(const Block& sender, const Peer& t
 ///   1,000,000 ops; longer plans must vouch for themselves (`Plan::symmetry`) and are compared on
 ///   all ops of some ranks and some ops of all ranks;
 /// - start, end, block times and connection costs are equal;
+/// - no way depends on the order in which ways are chosen;
 /// - each translation maps the links of all routes one to one onto links of equal rate, latency and
 ///   frames. Max-min shares depend on nothing else, so all ranks see the same times.
 /// Then rank 0 is simulated on the network folded by that map: a link stands for all it is mapped
@@ -36,8 +43,7 @@ using RouteOfConnection = std::function<Route(const Block& sender, const Peer& t
 /// @param why_not  Told why no symmetry was found; may be null.
 /// @throws SimulationError as RunTimed does.
 std::optional<SymmetricRun> RunSymmetric(const Plan& plan, const Cluster& cluster,
-                                         ExecutionSetting& setting,
-                                         const RouteOfConnection& route_of,
+                                         ExecutionSetting& setting, const WayOfConnection& way_of,
                                          std::string* why_not = nullptr);
 
 }  // namespace windtunnel

@@ -151,6 +151,10 @@ std::size_t RouteChooser::Pick(const FlowKey& key, const std::vector<Route>& rou
   return best;
 }
 
+void RouteChooser::NoteChoice(const std::vector<Route>& routes) {
+  last_by_load_ = policy_ == RoutePolicy::kAdaptive && routes.size() > 1;
+}
+
 std::optional<Route> RouteChooser::Choose(const FlowKey& key) {
   if (key.from == key.to) return Route{};
   Route route;
@@ -159,6 +163,7 @@ std::optional<Route> RouteChooser::Choose(const FlowKey& key) {
   if (from.single && to.single) {
     const std::vector<Route>& routes = Between(from.hub, to.hub);
     if (routes.empty()) return std::nullopt;
+    NoteChoice(routes);
     const Route& middle = routes[Pick(key, routes)];
     route.reserve(middle.size() + 2);
     route.push_back(from.up);
@@ -167,6 +172,7 @@ std::optional<Route> RouteChooser::Choose(const FlowKey& key) {
   } else {
     const std::vector<Route>& routes = Between(key.from, key.to);
     if (routes.empty()) return std::nullopt;
+    NoteChoice(routes);
     route = routes[Pick(key, routes)];
   }
   for (const LinkId link : route) ++connections_[link];

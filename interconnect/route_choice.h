@@ -47,6 +47,8 @@ class RouteChooser {
   std::optional<Route> Choose(const FlowKey& key);
   /// Connections chosen so far, per link of the topology.
   std::span<const std::uint32_t> connections() const { return connections_; }
+  /// The last choice depended on those before it: kAdaptive found several equal ways.
+  bool last_by_load() const { return last_by_load_; }
 
  private:
   struct Port {  // The only way from a device into the network, and back.
@@ -58,6 +60,7 @@ class RouteChooser {
   std::vector<Route> NeighbourLinks(DeviceId from, DeviceId to) const;
   const std::vector<Route>& Between(DeviceId from, DeviceId to);
   Port PortOf(DeviceId device) const;
+  void NoteChoice(const std::vector<Route>& routes);
   std::size_t Pick(const FlowKey& key, const std::vector<Route>& routes) const;
 
   const Cluster& cluster_;
@@ -66,6 +69,7 @@ class RouteChooser {
   std::vector<Port> ports_;
   std::unordered_map<std::uint64_t, std::vector<Route>> found_;
   std::vector<std::uint32_t> connections_;
+  bool last_by_load_ = false;
 };
 
 }  // namespace windtunnel

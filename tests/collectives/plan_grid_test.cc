@@ -59,6 +59,8 @@ ChannelLayout LayoutFor(const Algorithm& algorithm, const CollectiveRequest& req
   const std::uint32_t g = sizes[turn % sizes.size()];
   layout.nodes.assign(request.rank_count / g, {});
   for (Rank r = 0; r < request.rank_count; ++r) layout.nodes[r / g].push_back(r);
+  layout.sides = {g, request.rank_count / g};
+  if (layout.sides[1] % 2 == 0) layout.sides = {g, layout.sides[1] / 2, 2};
   return layout;
 }
 

@@ -55,6 +55,13 @@ Plan ShiftPlan(std::uint32_t ranks, const std::vector<std::uint32_t>& offsets, b
   return plan;
 }
 
+WayOfConnection WaysOf(const PlainSetting& setting) {
+  return [&setting](const Block& from, const Peer& to) {
+    return ConnectionWay{.cost = setting.CostFrom(from.rank),
+                         .route = setting.RouteOf(from.rank, to.rank)};
+  };
+}
+
 // Both ways of running must agree to the picosecond, on times and on links.
 void ExpectExact(const Plan& plan, const Cluster& cluster, const std::string& symmetry) {
   FlowNetwork full_network(cluster);
@@ -63,9 +70,7 @@ void ExpectExact(const Plan& plan, const Cluster& cluster, const std::string& sy
   FlowNetwork unused(cluster);
   PlainSetting setting = Slow(cluster, unused);
   std::string why;
-  const auto folded = RunSymmetric(
-      plan, cluster, setting,
-      [&](const Block& from, const Peer& to) { return setting.RouteOf(from.rank, to.rank); }, &why);
+  const auto folded = RunSymmetric(plan, cluster, setting, WaysOf(setting), &why);
   ASSERT_TRUE(folded.has_value()) << why;
   EXPECT_EQ(folded->symmetry, symmetry);
   EXPECT_EQ(folded->result.time, full.time);
@@ -106,6 +111,37 @@ TEST(SymmetricExecutorTest, ExchangesOnASwitchAreBits) {
               "exchanges over 4 bits of the rank: 1 of 16 simulated");
 }
 
+TEST(SymmetricExecutorTest, EverybodyToEverybodyIsARotation) {
+  const CollectiveRequest request{.rank_count = 12, .count = 12 * 4096};
+  const Plan plan = FindAlgorithm("direct").MakePlan(request, PlainLayout(request, 1, 1 << 30));
+  EXPECT_NE(plan.symmetry, "");
+  ExpectExact(plan, Analytical("Switch", "12"), "rotations of 12 ranks: 1 of 12 simulated");
+}
+
+TEST(SymmetricExecutorTest, AllReduceOnATorusIsATranslation) {
+  const CollectiveRequest request{.rank_count = 12, .count = 12 * 4096};
+  ChannelLayout layout = PlainLayout(request, 4, 1 << 30);
+  layout.sides = {3, 4};
+  const Plan plan = FindAlgorithm("torus").MakePlan(request, layout);
+  EXPECT_NE(plan.symmetry, "");
+  ExpectExact(plan, Analytical("Ring, Ring", "3, 4"),
+              "translations of 3 x 4 ranks: 1 of 12 simulated");
+}
+
+TEST(SymmetricExecutorTest, WaysThatDependOnTheirOrderAreNotFolded) {
+  const Cluster cluster = Analytical("Switch", "8");
+  FlowNetwork network(cluster);
+  PlainSetting setting = Slow(cluster, network);
+  std::string why;
+  const auto ways = [&](const Block& from, const Peer& to) {
+    ConnectionWay way = WaysOf(setting)(from, to);
+    way.fixed = from.rank != 5;
+    return way;
+  };
+  EXPECT_FALSE(RunSymmetric(RingPlan(8, 8 * 4096), cluster, setting, ways, &why).has_value());
+  EXPECT_EQ(why, "connections choose among equal ways as they come");
+}
+
 TEST(SymmetricExecutorTest, ALongRingVouchesForItself) {
   // 1024 x 1024 x 2 ops: too many to compare one by one.
   EXPECT_NE(RingPlan(1024, 1024 * 1024).symmetry, "");
@@ -119,12 +155,7 @@ std::string WhyNot(const Plan& plan, const Cluster& cluster, Rank odd_rank = UIN
   PlainSetting setting = Slow(cluster, network);
   setting.odd_rank = odd_rank;
   std::string why;
-  EXPECT_FALSE(
-      RunSymmetric(
-          plan, cluster, setting,
-          [&](const Block& from, const Peer& to) { return setting.RouteOf(from.rank, to.rank); },
-          &why)
-          .has_value());
+  EXPECT_FALSE(RunSymmetric(plan, cluster, setting, WaysOf(setting), &why).has_value());
   return why;
 }
 

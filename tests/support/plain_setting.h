@@ -19,9 +19,13 @@ class PlainSetting final : public ExecutionSetting {
     return *cluster_.FindRoute(cluster_.gpus()[Place(from)], cluster_.gpus()[Place(to)]);
   }
   ConnectionPath PathOf(const Block& sender, const Peer& to) override {
-    ConnectionPath path = cost;
+    ConnectionPath path = CostFrom(sender.rank);
     path.route = network_.AddRoute(RouteOf(sender.rank, to.rank));
-    if (sender.rank == odd_rank) path.reaction += Nanoseconds(100);
+    return path;
+  }
+  ConnectionPath CostFrom(Rank sender) const {
+    ConnectionPath path = cost;
+    if (sender == odd_rank) path.reaction += Nanoseconds(100);
     return path;
   }
   GroupPath GroupOf(GroupKind, Rank, std::span<const Peer>, std::uint32_t) override { return {}; }

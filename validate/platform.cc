@@ -32,6 +32,7 @@ std::optional<double> Number(const std::string& text, const char* pattern) {
 struct Nics {
   double gbps = 0;  // One NIC, nominal, GB/s.
   double count = 1;
+  bool counted = false;  // The text names the count.
 };
 
 /// Rate and count of the NICs of a node, out of text such as "8 x ConnectX-7 NDR 400 Gb/s". The
@@ -50,8 +51,10 @@ Nics ReadNics(const std::string& raw) {
   }
   if (const auto count = Number(nic, R"((\d+) x )")) {
     nics.count = *count;
+    nics.counted = true;
   } else if (const auto named = Number(nic, R"((\d+) nics?)")) {
     nics.count = *named;
+    nics.counted = true;
   }
   if (Has(nic, "both nodes together")) nics.count /= 2;
   return nics;
@@ -80,7 +83,8 @@ std::string FabricClass(const std::string& nic, const MeasuredRun& run,
   }
   const bool geforce = Has(Lower(run.gpu), "rtx") && !Has(Lower(run.gpu), "6000");
   if (geforce) return "roce-host";
-  if (Has(nic, "roce") || Has(nic, "gib") || Has(nic, "bluefield") || Has(interconnect, "roce"))
+  // "gIB" is Google's RoCE; "GiB/s" in any spelling is a rate.
+  if (Has(nic, "roce") || Has(run.nic, "gIB") || Has(nic, "bluefield") || Has(interconnect, "roce"))
     return "roce";
   if (gpu_class == "pcie" && run.pcie_gen <= 3) return "ib-pcie3";
   // InfiniBand, or not stated: at 400 Gb/s and at 200 Gb/s.
@@ -117,7 +121,7 @@ std::string TopologyName(const MeasuredRun& run, const std::string& gpu_class,
   if (Has(Lower(run.interconnect), "nvl72") || Has(gpu, "gb200") || Has(gpu, "gb300"))
     return "gb200-nvl72";
   if (gpu_class == "b200")
-    return Has(all, "gib") || Has(all, "a4-high") || Has(all, "gcp-a4") ? "gcp-a4" : "hgx-b200";
+    return Has(run.nic, "gIB") || Has(all, "a4-high") || Has(all, "gcp-a4") ? "gcp-a4" : "hgx-b200";
   if (Has(gpu, "gh200")) return "gh200x4";
   if (gpu_class == "h100") {
     if (fabric == "tcpx") return "gcp-a3-high";
@@ -264,11 +268,13 @@ Mapping MapRun(const MeasuredRun& run, const timing::TimingConstants& constants)
                                                                            : 12.5;
     }
     const double per_node = facts.gpus_per_node();
-    if (Has(interconnect, "nvl72")) nics.count = per_node;
+    // Boards with an NVSwitch have a NIC for each GPU; a text without a count leaves it at that.
+    if (Has(interconnect, "nvl72") || (!nics.counted && platform.switched)) nics.count = per_node;
     // GPUs that are not used leave their NICs idle.
     if (per_node < 8 && nics.count > per_node && (platform.switched || Has(nic, "not stated")))
       nics.count = std::max(1.0, nics.count * per_node / 8);
     if (per_node == 1 && Has(interconnect, "1 gpu")) nics.count = 1;
+    platform.nics_assumed = !nics.counted && facts.gpus_per_node() > 1;
     facts.nic_rate = FromGigabytesPerSecond(nics.gbps);
     facts.nics_per_node = static_cast<std::uint32_t>(std::max(1.0, nics.count));
     facts.fabric_class = FabricClass(nic, run, facts.gpu_class, nics.gbps);

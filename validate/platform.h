@@ -19,6 +19,7 @@ struct Platform {
   timing::CallFacts facts;  ///< Ranks, nodes, classes, rates, launch; no decision, no size.
   FabricGroup group = FabricGroup::kOneNode;
   bool switched = true;          ///< NVSwitch; false: links between GPUs, or PCIe.
+  bool nics_assumed = false;     ///< The run does not count its NICs: one per GPU or one per node.
   bool version_assumed = false;  ///< NCCL's version is not stated: the usual one of the date.
 };
 

@@ -188,6 +188,24 @@ const T& Find(const std::vector<T>& all, std::string_view name, std::string_view
                      .nearest = NearestName(name, known)});
 }
 
+template <class T>
+void PutByName(std::vector<T>& all, const T& one) {
+  for (T& known : all) {
+    if (known.name == one.name) {
+      known = one;
+      return;
+    }
+  }
+  all.push_back(one);
+}
+
+template <class T>
+std::vector<NamedConstant> Named(T& part, std::span<const Field<T>> fields) {
+  std::vector<NamedConstant> all;
+  for (const Field<T>& field : fields) all.push_back({field.key, &(part.*(field.member))});
+  return all;
+}
+
 }  // namespace
 
 const TimingConstants& TimingConstants::Shipped() {
@@ -251,6 +269,36 @@ std::string TimingConstants::ClassOfBoard(std::string_view board) const {
     }
   }
   return best;
+}
+
+TimingConstants TimingConstants::With(const GpuConstants& gpu) const {
+  TimingConstants copy = *this;
+  PutByName(copy.gpus_, gpu);
+  return copy;
+}
+
+TimingConstants TimingConstants::With(const FabricConstants& fabric) const {
+  TimingConstants copy = *this;
+  PutByName(copy.fabrics_, fabric);
+  return copy;
+}
+
+TimingConstants TimingConstants::With(const SharedConstants& shared) const {
+  TimingConstants copy = *this;
+  copy.shared_ = shared;
+  return copy;
+}
+
+std::vector<NamedConstant> NamedConstants(SharedConstants& shared) {
+  return Named<SharedConstants>(shared, kSharedFields);
+}
+
+std::vector<NamedConstant> NamedConstants(GpuConstants& gpu) {
+  return Named<GpuConstants>(gpu, kGpuFields);
+}
+
+std::vector<NamedConstant> NamedConstants(FabricConstants& fabric) {
+  return Named<FabricConstants>(fabric, kFabricFields);
 }
 
 }  // namespace windtunnel::timing

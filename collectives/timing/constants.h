@@ -75,10 +75,26 @@ class TimingConstants {
   /// entry of `boards` wins; "" when none matches.
   std::string ClassOfBoard(std::string_view board) const;
 
+  /// A copy in which one part is another: a class of that name replaced (added where there is
+  /// none), or what all classes share. For questions such as "what if the hop were slower".
+  TimingConstants With(const GpuConstants& gpu) const;
+  TimingConstants With(const FabricConstants& fabric) const;
+  TimingConstants With(const SharedConstants& shared) const;
+
  private:
   SharedConstants shared_;
   std::vector<GpuConstants> gpus_;
   std::vector<FabricConstants> fabrics_;
 };
+
+/// A constant by its name in the file, for programs that search or print constants.
+struct NamedConstant {
+  std::string_view name;
+  double* value;
+};
+/// All numbers of one part, in the order of the file's schema. The pointers live as long as it.
+std::vector<NamedConstant> NamedConstants(SharedConstants& shared);
+std::vector<NamedConstant> NamedConstants(GpuConstants& gpu);
+std::vector<NamedConstant> NamedConstants(FabricConstants& fabric);
 
 }  // namespace windtunnel::timing

@@ -126,6 +126,27 @@ TEST(Scores, ARunOnUnknownHardwareIsListedWithItsReason) {
               HasSubstr("not mapped: unknown GPU 'Radeon' (1): strange"));
 }
 
+TEST(Platforms, ARateInGibibytesIsNoSignOfGooglesRoce) {
+  MeasuredRun run = HealthyRun("two nodes");
+  run.gpu = "B200";
+  run.nodes = 2;
+  run.ranks = 16;
+  run.nic = "8 x ConnectX-7 NDR 400 Gb/s InfiniBand (ib_write_bw 45 GiB/s)";
+  EXPECT_EQ(MapRun(run).platform.facts.fabric_class, "ib-ndr");
+  run.nic = "RoCE (gIB), 8 x 400 Gb/s";
+  EXPECT_EQ(MapRun(run).platform.facts.fabric_class, "roce");
+}
+
+TEST(Platforms, AnNvswitchBoardWhoseNicsAreNotCountedHasOnePerGpu) {
+  MeasuredRun run = HealthyRun("two nodes");
+  run.nodes = 2;
+  run.ranks = 16;
+  run.nic = "not stated";
+  const Platform platform = MapRun(run).platform;
+  EXPECT_EQ(platform.facts.nics_per_node, 8u);
+  EXPECT_TRUE(platform.nics_assumed);
+}
+
 TEST(Scores, AStepTheModelLacksIsReportedWithSizeAndHeight) {
   const auto scored = ScoreAll(
       {RunOffBy("cliff", [](std::uint64_t bytes) { return bytes >= (64u << 20) ? 0.5 : 1.0; })});

@@ -1,0 +1,166 @@
+// `windtunnel validate`: its checks for continuous integration, logs and diagnoses from outside.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/test_support.h"
+
+namespace windtunnel {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+void Write(const fs::path& file, const std::string& text) {
+  fs::create_directories(file.parent_path());
+  std::ofstream(file) << text;
+}
+
+/// All runs of 8 H100 of the shipped set, on a topology whose NVLinks have `share` of their rate.
+fs::path RunsOnLinksOf(int per_cent) {
+  const fs::path folder = testing::TemporaryDir() / ("links-" + std::to_string(per_cent));
+  std::string topology = testing::ReadFile(testing::SourceDir() / "topologies/hgx-h100.yaml");
+  const std::string link = R"({from: "gpu[0-7]", to: nvswitch, kind: nvlink})";
+  const std::size_t at = topology.find(link);
+  EXPECT_NE(at, std::string::npos);
+  // 18 links of 25 GB/s.
+  topology.replace(at, link.size(),
+                   R"({from: "gpu[0-7]", to: nvswitch, kind: nvlink, rate: )" +
+                       std::to_string(18 * 25 * per_cent / 100) + " GB/s}");
+  Write(folder / "topology" / "node.yaml", topology);
+  Json set =
+      Json::parse(testing::ReadFile(testing::SourceDir() / "validate/data/nvidia-h100.json"));
+  Json runs = Json::array();
+  for (Json& run : set["runs"]) {
+    if (run["ranks"] != 8) continue;
+    run["topology"] = (folder / "topology" / "node.yaml").string();
+    runs.push_back(std::move(run));
+  }
+  EXPECT_GT(runs.size(), 3u);
+  set["runs"] = std::move(runs);
+  Write(folder / "runs" / "h100.json", set.dump());
+  return folder / "runs";
+}
+
+TEST(ValidateChecks, LinksATenthSlowerFailAgainstTheBaselineOfTheRightOnes) {
+  const fs::path right = RunsOnLinksOf(100);
+  const fs::path slow = RunsOnLinksOf(90);
+  const std::string baseline = (testing::TemporaryDir() / "known.json").string();
+  const auto written =
+      testing::RunProgram({"validate", "--data", right.string(), "--write-baseline", baseline});
+  ASSERT_EQ(written.exit_code, 0) << written.err;
+  const auto same =
+      testing::RunProgram({"validate", "--data", right.string(), "--baseline", baseline});
+  EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+  EXPECT_THAT(same.out, HasSubstr("0 moved by more than 3 points"));
+  const auto moved =
+      testing::RunProgram({"validate", "--data", slow.string(), "--baseline", baseline});
+  EXPECT_EQ(moved.exit_code, 2) << moved.out << moved.err;
+  EXPECT_THAT(moved.out, HasSubstr(">256 MiB"));
+}
+
+TEST(ValidateChecks, LinksATenthSlowerFailThePlateauCheckWithoutAnyRecord) {
+  const auto right = testing::RunProgram(
+      {"validate", "--data", RunsOnLinksOf(100).string(), "--require-plateau", "5"});
+  EXPECT_EQ(right.exit_code, 0) << right.out << right.err;
+  const auto slow = testing::RunProgram(
+      {"validate", "--data", RunsOnLinksOf(90).string(), "--require-plateau", "5"});
+  EXPECT_EQ(slow.exit_code, 2) << slow.out << slow.err;
+  EXPECT_THAT(slow.out, HasSubstr("plateau off: h100 x 8"));
+}
+
+TEST(ValidateChecks, ARunThatIsNoLongerCountedFailsTheBaseline) {
+  const fs::path runs = RunsOnLinksOf(100);
+  const fs::path fewer = testing::TemporaryDir() / "fewer";
+  Json set = Json::parse(testing::ReadFile(runs / "h100.json"));
+  const std::string lost = set["runs"][0]["id"];
+  set["runs"].erase(0);
+  Write(fewer / "h100.json", set.dump());
+  const std::string baseline = (testing::TemporaryDir() / "all.json").string();
+  ASSERT_EQ(testing::RunProgram({"validate", "--data", runs.string(), "--write-baseline", baseline})
+                .exit_code,
+            0);
+  const auto result =
+      testing::RunProgram({"validate", "--data", fewer.string(), "--baseline", baseline});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("no longer counted"), HasSubstr(lost)));
+}
+
+TEST(ValidateChecks, AFileThatIsNoBaselineIsRefusedByName) {
+  const fs::path file = testing::TemporaryDir() / "other.json";
+  Write(file, "{\"runs\": {}}");
+  const auto result = testing::RunProgram({"validate", "public", "--baseline", file.string()});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("other.json"), HasSubstr("no baseline")));
+}
+
+TEST(ValidateFlags, ExcludeEachOtherWhereTheyMeanNothingTogether) {
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--tolerance", "5"},
+                                                {"-t", "hgx-h100"},
+                                                {"--log", "x", "--baseline", "y"},
+                                                {"--diagnose", "--csv", "x"},
+                                                {"--require-plateau", "500"},
+                                                {"--basline", "x"}}) {
+    std::vector<std::string> arguments{"validate"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const auto result = testing::RunProgram(arguments);
+    EXPECT_EQ(result.exit_code, 1) << flags.front();
+    EXPECT_THAT(result.err, HasSubstr(flags.front())) << result.err;
+  }
+}
+
+/// A log of nccl-tests whose times are those of two nodes over TCP sockets.
+std::string SlowLog() {
+  std::string text =
+      "# nThread 1 nGpus 1 minBytes 8 maxBytes 1073741824 step: 2(factor) warmup iters: 5 iters: "
+      "20 agg iters: 1 validation: 1 graph: 0\n#\n# Using devices\n";
+  for (int rank = 0; rank < 16; ++rank)
+    text += "#  Rank " + std::to_string(rank) + " Group  0 Pid 100" + std::to_string(rank) +
+            " on node" + std::to_string(rank / 8) + " device  " + std::to_string(rank % 8) +
+            " [0x1b] NVIDIA H100 80GB HBM3\n";
+  text +=
+      "#\n#                                                              out-of-place              "
+      "         in-place          \n"
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     "
+      "time   algbw   busbw #wrong\n";
+  for (std::uint64_t bytes = 8; bytes <= (1u << 30); bytes *= 4) {
+    const double us = 80 + static_cast<double>(bytes) / 9000;
+    const double algbw = static_cast<double>(bytes) / us / 1000;
+    char line[200];
+    std::snprintf(line, sizeof line,
+                  "%12llu %13llu     float     sum      -1 %8.2f %7.2f %7.2f      0 %8.2f %7.2f "
+                  "%7.2f      0\n",
+                  static_cast<unsigned long long>(bytes),
+                  static_cast<unsigned long long>(bytes / 4), us, algbw, algbw * 1.875, us, algbw,
+                  algbw * 1.875);
+    text += line;
+  }
+  return text + "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1\n";
+}
+
+TEST(ValidateDiagnose, ALogIsExplainedWithItsCurveAndWhatToCheck) {
+  const fs::path log = testing::TemporaryDir() / "all_reduce_perf.log";
+  Write(log, "all_reduce_perf -b 8 -e 1G -f 4\n" + SlowLog());
+  const auto result = testing::RunProgram(
+      {"validate", "--log", log.string(), "-t", "hgx-h100*2", "--op", "all_reduce", "--diagnose"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("transport or path"), HasSubstr("  1 tcp-fallback"),
+                                HasSubstr("check: "), HasSubstr("healthy us")));
+}
+
+TEST(ValidateDiagnose, TheSetIsTheSameForAnyNumberOfThreads) {
+  const auto one = testing::RunProgram({"validate", "public", "--diagnose", "-j", "1"});
+  const auto three = testing::RunProgram({"validate", "public", "--diagnose", "-j", "3"});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(one.out, three.out);
+  EXPECT_THAT(one.out, HasSubstr("labelled runs the label's cause is first in"));
+}
+
+}  // namespace
+}  // namespace windtunnel

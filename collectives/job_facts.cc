@@ -53,7 +53,6 @@ std::string FabricClassOf(const Topology& topology, DeviceId nic, const std::str
 
 timing::CallFacts FactsOfJob(const Cluster& cluster, JobPaths& paths, std::uint32_t gpus_per_thread,
                              const nccl::NcclVersion& version) {
-  const auto& constants = timing::TimingConstants::Shipped();
   const Topology& topology = cluster.topology();
   timing::CallFacts facts;
   facts.ranks = paths.rank_count();
@@ -62,7 +61,10 @@ timing::CallFacts FactsOfJob(const Cluster& cluster, JobPaths& paths, std::uint3
   facts.gpus_per_thread = gpus_per_thread;
   facts.launch = gpus_per_thread > 1 ? timing::Launch::kOneThread : timing::Launch::kThreadPerGpu;
   const DeviceId first = paths.gpu(0);
-  facts.gpu_class = constants.ClassOfBoard(topology.devices[first].model);
+  // Boards without a model, as in files of other simulators, need no constants.
+  if (const std::string& model = topology.devices[first].model; !model.empty()) {
+    facts.gpu_class = timing::TimingConstants::Shipped().ClassOfBoard(model);
+  }
   // One NVLink domain over several hosts counts as one node.
   const bool nvlink_everywhere =
       facts.ranks < 2 || paths.Between(0, facts.ranks - 1, {}).transport == Transport::kPeerToPeer;

@@ -39,10 +39,14 @@ JobPaths::JobPaths(const Cluster& cluster, std::vector<DeviceId> gpus, Options o
 const JobPaths::Path& JobPaths::Between(Rank from, Rank to, NicPair nics) {
   WT_CHECK(from < gpus_.size()) << "rank " << from;
   WT_CHECK(to < gpus_.size()) << "rank " << to;
-  const Key key{from, to, nics.out, nics.in};
-  const auto found = cache_.find(key);
-  if (found != cache_.end()) return found->second;
-  return cache_.emplace(key, Find(from, to, nics)).first->second;
+  const auto [number, fresh] = known_.NumberOf({from, to, nics.out, nics.in});
+  if (fresh) found_.emplace_back();
+  Entry& entry = found_[number];
+  if (!entry.known) {
+    entry.path = Find(from, to, nics);
+    entry.known = true;
+  }
+  return entry.path;
 }
 
 bool JobPaths::UsesNetwork(Rank from, Rank to) {

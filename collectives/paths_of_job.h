@@ -2,12 +2,13 @@
 // How the data of one rank reaches another on the cluster: transport, NICs, route.
 
 #include <cstdint>
-#include <unordered_map>
+#include <deque>
 #include <vector>
 
 #include "collectives/types.h"
 #include "interconnect/cluster.h"
 #include "interconnect/route_choice.h"
+#include "sim/number_table.h"
 
 namespace windtunnel {
 
@@ -69,12 +70,17 @@ class JobPaths {
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {
-    std::size_t operator()(const Key& key) const {
-      return (std::size_t{key.from} * 0x9e3779b97f4a7c15ULL) ^
-             (std::size_t{key.to} * 0xbf58476d1ce4e5b9ULL) ^ (std::size_t{key.out} << 20) ^ key.in;
+    std::uint64_t operator()(const Key& key) const {
+      return MixHash(MixHash(0, std::uint64_t{key.from} << 32 | key.to),
+                     std::uint64_t{key.out} << 32 | key.in);
     }
   };
-  std::unordered_map<Key, Path, KeyHash> cache_;
+  NumberTable<Key, KeyHash> known_;
+  struct Entry {
+    Path path;
+    bool known = false;  // False when there was none.
+  };
+  std::deque<Entry> found_;  // By number; addresses stay.
 };
 
 }  // namespace windtunnel

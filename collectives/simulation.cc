@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <unordered_map>
 
 #include "collectives/algorithms/torus.h"
 #include "collectives/decision.h"
@@ -23,6 +22,7 @@
 #include "interconnect/topology_file.h"
 #include "interconnect/wire_format.h"
 #include "sim/error.h"
+#include "sim/number_table.h"
 #include "sim/parse_units.h"
 
 namespace windtunnel {
@@ -103,10 +103,10 @@ Cluster UsableCluster(const Cluster& cluster, double nvlink_share) {
 }
 
 struct RouteHash {
-  std::size_t operator()(const Route& route) const {
+  std::uint64_t operator()(const Route& route) const {
     std::uint64_t hash = route.size();
-    for (const LinkId link : route) hash = (hash ^ link) * 0x9e3779b97f4a7c15ULL ^ hash >> 31;
-    return static_cast<std::size_t>(hash);
+    for (const LinkId link : route) hash = MixHash(hash, link);
+    return hash;
   }
 };
 
@@ -137,7 +137,8 @@ struct Simulation::Impl final : ExecutionSetting {
     Cluster usable;
     std::unique_ptr<Network> network;
     PacketNetwork* packet = nullptr;  // `network`, at the packet level.
-    std::unordered_map<Route, RouteId, RouteHash> routes;
+    NumberTable<Route, RouteHash> routes;
+    std::vector<RouteId> route_ids;  // By number.
     std::map<std::tuple<GroupKind, DeviceId, DeviceId, std::vector<DeviceId>>, GroupId> groups;
   };
   std::map<double, std::unique_ptr<Level>> levels;  // By NVLink share.
@@ -323,9 +324,9 @@ struct Simulation::Impl final : ExecutionSetting {
     const JobPaths::Path& way = WayOf(*paths, sender, to);
     ConnectionPath path = CostOf(way, sender);
     if (path.local) return path;
-    auto [entry, fresh] = level->routes.try_emplace(way.route, 0);
-    if (fresh) entry->second = level->network->AddRoute(way.route);
-    path.route = entry->second;
+    const auto [number, fresh] = level->routes.NumberOf(way.route);
+    if (fresh) level->route_ids.push_back(level->network->AddRoute(way.route));
+    path.route = level->route_ids[number];
     return path;
   }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/error.h"
+#include "sim/number_table.h"
 
 namespace windtunnel {
 namespace {
@@ -23,37 +24,11 @@ struct ConnectionKey {
   friend bool operator==(const ConnectionKey&, const ConnectionKey&) = default;
 };
 
-/// Connections by key: linear probing over their numbers, 8 bytes per connection and no nodes.
-class ConnectionTable {
- public:
-  const ConnectionKey& key(std::uint32_t number) const { return keys_[number]; }
-  /// The number of a key, the next free one when it is new.
-  std::uint32_t NumberOf(const ConnectionKey& key) {
-    if (2 * keys_.size() >= places_.size()) Grow();
-    std::uint32_t& place = places_[PlaceOf(key)];
-    if (place == kNone) {
-      place = static_cast<std::uint32_t>(keys_.size());
-      keys_.push_back(key);
-    }
-    return place;
+struct ConnectionKeyHash {
+  std::uint64_t operator()(const ConnectionKey& key) const {
+    return MixHash(MixHash(0, std::uint64_t{key.from} << 32 | key.to),
+                   std::uint64_t{key.channel} << 32 | key.port);
   }
-
- private:
-  std::size_t PlaceOf(const ConnectionKey& key) const {
-    std::uint64_t h = (std::uint64_t{key.from} << 32 | key.to) * 0x9e3779b97f4a7c15ULL;
-    h ^= ((std::uint64_t{key.channel} << 32 | key.port) + 0x7f4a7c15ULL) * 0xbf58476d1ce4e5b9ULL;
-    h = (h ^ h >> 32) * 0x94d049bb133111ebULL;
-    const std::size_t mask = places_.size() - 1;
-    std::size_t place = static_cast<std::size_t>(h ^ (h >> 29)) & mask;
-    while (places_[place] != kNone && keys_[places_[place]] != key) place = (place + 1) & mask;
-    return place;
-  }
-  void Grow() {
-    places_.assign(std::max<std::size_t>(64, 2 * places_.size()), kNone);
-    for (std::uint32_t i = 0; i < keys_.size(); ++i) places_[PlaceOf(keys_[i])] = i;
-  }
-  std::vector<ConnectionKey> keys_;
-  std::vector<std::uint32_t> places_;  // A power of two of them.
 };
 
 struct Connection {
@@ -281,10 +256,10 @@ class Executor final : public EventHandler, public NetworkClient {
 
   std::uint32_t FindConnection(std::uint32_t block, bool sends, const Peer& peer) {
     const Block& own = plan_.blocks[block];
-    const std::uint32_t index =
+    const auto [index, fresh] =
         table_.NumberOf(sends ? ConnectionKey{own.rank, peer.rank, own.channel, peer.port}
                               : ConnectionKey{peer.rank, own.rank, own.channel, peer.port});
-    if (index == connections_.size()) connections_.emplace_back();
+    if (fresh) connections_.emplace_back();
     if (sends) {
       Connection& connection = connections_[index];
       if (connection.sender == kNone) {
@@ -660,7 +635,7 @@ class Executor final : public EventHandler, public NetworkClient {
   std::vector<BlockRun> runs_;
   std::uint64_t element_bytes_;
   std::vector<Connection> connections_;
-  ConnectionTable table_;  // Their numbers by key.
+  NumberTable<ConnectionKey, ConnectionKeyHash> table_;  // Their numbers by key.
   std::vector<Message> messages_;
   static constexpr std::size_t kWorks = 16;
   std::array<Work, kWorks> works_;

@@ -252,16 +252,17 @@ TopologyFormat TopologyFormatOf(const fs::path& path, std::string_view text) {
 
 Topology ReadTopologyText(std::string_view text, TopologyFormat format, std::string_view file_name,
                           const TopologyReadOptions& options) {
-  const Catalogue& catalogue = Catalogue::Shipped();
   const bool may_be_foreign = format == TopologyFormat::kYaml || format == TopologyFormat::kNcclXml;
   const auto foreign = may_be_foreign ? DetectForeignFormat(text) : std::nullopt;
+  // The catalogue is read when it is needed: foreign files name no products.
   Topology topology =
-      foreign ? ReadForeignTopology(text, *foreign, file_name)
-              : FileReader(catalogue, options).ReadText(text, format, fs::path(file_name));
+      foreign
+          ? ReadForeignTopology(text, *foreign, file_name)
+          : FileReader(Catalogue::Shipped(), options).ReadText(text, format, fs::path(file_name));
   if (options.nodes > 1) {
     const InputFault where{.file = std::string(file_name), .field = "nodes"};
     topology = MultiplyHosts(topology, options.nodes, where);
-    BuildFabric({.kind = "single-switch", .where = where}, catalogue, &topology);
+    BuildFabric({.kind = "single-switch", .where = where}, Catalogue::Shipped(), &topology);
   }
   return topology;
 }

@@ -1,0 +1,44 @@
+#include "sim/number_table.h"
+
+#include <gtest/gtest.h>
+
+namespace windtunnel {
+namespace {
+
+struct Mixed {
+  std::uint64_t operator()(std::uint64_t key) const { return MixHash(0, key); }
+};
+// All keys fall on a few places and share their tag.
+struct Crowded {
+  std::uint64_t operator()(std::uint64_t key) const { return key % 3; }
+};
+
+template <class Hash>
+void ExpectNumbersInOrder() {
+  NumberTable<std::uint64_t, Hash> table;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(table.NumberOf(i * i * 7), std::pair(static_cast<std::uint32_t>(i), true));
+  }
+  for (std::uint64_t i = 1000; i-- > 0;) {
+    EXPECT_EQ(table.NumberOf(i * i * 7), std::pair(static_cast<std::uint32_t>(i), false));
+    EXPECT_EQ(table.key(static_cast<std::uint32_t>(i)), i * i * 7);
+  }
+  EXPECT_EQ(table.size(), 1000u);
+}
+
+TEST(NumberTableTest, NumbersKeysInTheOrderOfTheirFirstComing) {
+  ExpectNumbersInOrder<Mixed>();
+  ExpectNumbersInOrder<Crowded>();
+}
+
+TEST(NumberTableTest, MixedHashesTellNeighboursApartInBothHalves) {
+  NumberTable<std::uint64_t, Mixed> halves;
+  for (std::uint64_t i = 0; i < 4096; ++i) {
+    halves.NumberOf(MixHash(0, i) >> 32);
+    halves.NumberOf((MixHash(0, i) & 0xffffffff) | 1ULL << 40);
+  }
+  EXPECT_GE(halves.size(), 2u * 4096 - 8);
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -87,6 +87,7 @@ DeviceModel ReadDevice(const proto::DeviceModelEntry& entry, const EntryReader& 
   model.port_rate = reader.Rate(entry.port_rate(), "port_rate");
   model.ports = entry.ports();
   model.forwarding_latency = reader.Time(entry.forwarding_latency(), "forwarding_latency");
+  model.buffer = reader.Size(entry.buffer(), "buffer");
   model.numa_rate = reader.Rate(entry.numa_rate(), "numa_rate");
   for (const auto& [field, source] : entry.sources()) model.sources[field] = source;
   model.assumed.assign(entry.assumed().begin(), entry.assumed().end());

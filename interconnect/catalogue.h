@@ -42,6 +42,7 @@ struct DeviceModel {
   BitsPerSecond port_rate;         ///< NICs and network switches: one port, one direction.
   std::uint32_t ports = 0;         ///< Network switches.
   Picoseconds forwarding_latency;  ///< First bit in to first bit out on another port.
+  Bytes buffer;                    ///< Network switches: packet memory, shared by all ports.
   BitsPerSecond numa_rate;         ///< CPUs: what device traffic reaches between two sockets.
   std::map<std::string, std::string> sources;  ///< Field -> source; "all" = the rest.
   std::vector<std::string> assumed;            ///< Fields without a source that was read.

@@ -75,10 +75,10 @@ bool SaysIdeal(const Device& device) {
   return it != device.attributes.end() && it->second == "ideal";
 }
 
-const WireFormat& FormatOf(std::string_view protocol, const Topology& topology,
-                           const std::string& device) {
+const NamedFormat& FormatOf(std::string_view protocol, const Topology& topology,
+                            const std::string& device) {
   for (const NamedFormat& entry : kNetworkFormats) {
-    if (entry.name == protocol) return entry.format;
+    if (entry.name == protocol) return entry;
   }
   throw ConfigError({.file = topology.source,
                      .field = device + ".protocol",
@@ -88,7 +88,29 @@ const WireFormat& FormatOf(std::string_view protocol, const Topology& topology,
                      .nearest = NearestName(protocol, NetworkProtocolNames())});
 }
 
+const NamedFormat& NetworkFormat(const Topology& topology, const Link& link) {
+  const Device& from = topology.devices[link.from];
+  const Device& to = topology.devices[link.to];
+  // A NIC knows what it speaks better than a switch that may carry several protocols.
+  const Device& first = from.kind == DeviceKind::kNic ? from : to;
+  const Device& second = from.kind == DeviceKind::kNic ? to : from;
+  for (const Device* device : {&first, &second}) {
+    if (const auto protocol = ProtocolOf(*device)) {
+      return FormatOf(*protocol, topology, device->name);
+    }
+  }
+  return kNetworkFormats[0];  // InfiniBand.
+}
+
 }  // namespace
+
+std::string_view LinkProtocol(const Topology& topology, LinkId link_id) {
+  const Link& link = topology.links[link_id];
+  if (SaysIdeal(topology.devices[link.from]) || SaysIdeal(topology.devices[link.to])) {
+    return "ideal";
+  }
+  return NetworkFormat(topology, link).name;
+}
 
 const std::vector<std::string>& NetworkProtocolNames() {
   static const std::vector<std::string> names = [] {
@@ -116,15 +138,7 @@ WireFormat LinkWireFormat(const Topology& topology, LinkId link_id) {
     case LinkKind::kNetwork:
       break;
   }
-  WireFormat format = kInfiniband;
-  // A NIC knows what it speaks better than a switch that may carry several protocols.
-  const Device& first = from.kind == DeviceKind::kNic ? from : to;
-  const Device& second = from.kind == DeviceKind::kNic ? to : from;
-  if (const auto protocol = ProtocolOf(first)) {
-    format = FormatOf(*protocol, topology, first.name);
-  } else if (const auto other = ProtocolOf(second)) {
-    format = FormatOf(*other, topology, second.name);
-  }
+  WireFormat format = NetworkFormat(topology, link).format;
   std::uint32_t mtu = 0;
   for (const Device* device : {&from, &to}) {
     const auto it = device->attributes.find("mtu");

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "interconnect/topology.h"
@@ -41,6 +42,10 @@ struct WireFormat {
 /// rate of payload (imported files that know no headers).
 /// @throws ConfigError for an unknown protocol name or an MTU that is not 64..65536.
 WireFormat LinkWireFormat(const Topology& topology, LinkId link);
+
+/// What `LinkWireFormat` takes a network link for: one of `NetworkProtocolNames()`. Contract: the
+/// link's kind is kNetwork.
+std::string_view LinkProtocol(const Topology& topology, LinkId link);
 
 /// "infiniband", "roce", "ethernet" (TCP over IPv4), "efa", "slingshot", "ideal".
 const std::vector<std::string>& NetworkProtocolNames();

@@ -4,148 +4,18 @@
 #include <limits>
 
 #include "sim/check.h"
-#include "sim/error.h"
-#include "sim/parse_units.h"
 
 namespace windtunnel {
-namespace {
-
-/// An index of `pool`, from its free list when that has one.
-template <class T>
-std::uint32_t TakeFrom(std::vector<T>& pool, std::vector<std::uint32_t>& free_list) {
-  if (free_list.empty()) {
-    pool.emplace_back();
-    return static_cast<std::uint32_t>(pool.size() - 1);
-  }
-  const std::uint32_t index = free_list.back();
-  free_list.pop_back();
-  return index;
-}
-
-}  // namespace
-
-std::uint32_t PacketEngine::AddLink(const LinkOptions& options) {
-  LinkState& link = links_.emplace_back(options, retry_options_.seed);
-  lossy_ = lossy_ || options.error_rate > 0;
-  link.credits = CreditCounter(BufferFor(link, Bytes(0)));
-  use_.emplace_back();
-  return static_cast<std::uint32_t>(links_.size() - 1);
-}
-
-/// Credits are out for the way there, the receiver's own time and the way back, and while the burst
-/// goes onto this wire and off onto the next; with one more against rounding to whole bursts the
-/// wire never waits for them on an idle path.
-Bytes PacketEngine::BufferFor(const LinkState& link, Bytes burst) const {
-  const LinkOptions& o = link.options;
-  if (o.buffer.count() != 0) return o.buffer;
-  const Picoseconds loop = o.timing.propagation + o.pass_latency + o.credit_latency;
-  __extension__ using Wide = unsigned __int128;
-  const Wide in_loop = Wide{loop.count()} * o.timing.rate.count() / 8 / 1'000'000'000'000;
-  return Bytes(static_cast<std::uint64_t>(in_loop)) + 3 * link.timing.WireSize(burst);
-}
-
-std::uint32_t PacketEngine::NewQueue(std::uint32_t link, std::uint32_t in_link, bool source) {
-  queues_.push_back({.link = link, .in_link = in_link, .source = source});
-  members_.emplace_back();
-  return static_cast<std::uint32_t>(queues_.size() - 1);
-}
-
-std::uint32_t PacketEngine::TransitQueue(std::uint32_t in_link, std::uint32_t link) {
-  const std::uint64_t key = static_cast<std::uint64_t>(in_link) << 32 | link;
-  const auto at = std::lower_bound(transit_.begin(), transit_.end(), std::pair{key, 0U});
-  if (at != transit_.end() && at->first == key) return at->second;
-  const std::uint32_t queue = NewQueue(link, in_link, false);
-  transit_.insert(at, {key, queue});
-  return queue;
-}
-
-PacketEngine::Route PacketEngine::MakeRoute(std::span<const std::uint32_t> links, HopStart start,
-                                            std::uint32_t in_link, HopEnd end,
-                                            std::uint32_t member) {
-  Route route;
-  route.first_hop = static_cast<std::uint32_t>(hops_.size());
-  route.hop_count = static_cast<std::uint32_t>(links.size());
-  route.longest = Bytes(std::numeric_limits<std::uint64_t>::max());
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    const LinkState& link = links_[links[i]];
-    Hop hop{.link = links[i], .end = HopEnd::kTransit, .member = member};
-    if (i + 1 == links.size()) hop.end = end;
-    if (i > 0) {
-      hop.queue = TransitQueue(links[i - 1], links[i]);
-    } else if (start == HopStart::kTransit) {
-      hop.queue = TransitQueue(in_link, links[i]);
-    } else {
-      hop.queue = NewQueue(links[i], kNone, start == HopStart::kSource);
-      queues_[hop.queue].hop = route.first_hop;
-    }
-    hops_.push_back(hop);
-    route.unit = std::max(route.unit, link.options.timing.max_payload);
-    if (link.options.buffer.count() != 0) {
-      route.longest = std::min(route.longest, link.options.buffer / 2);
-    }
-  }
-  return route;
-}
-
-RouteId PacketEngine::AddRoute(std::span<const std::uint32_t> links) {
-  routes_.push_back(MakeRoute(links, HopStart::kSource, kNone, HopEnd::kTarget, 0));
-  open_orders_.emplace_back();
-  return static_cast<RouteId>(routes_.size() - 1);
-}
-
-GroupId PacketEngine::AddMulticast(std::span<const std::uint32_t> up,
-                                   std::span<const std::vector<std::uint32_t>> down) {
-  WT_CHECK(!up.empty()) << "a multicast group without a way to its hub";
-  Group group{.kind = MessageKind::kMulticast};
-  group.up.push_back(MakeRoute(up, HopStart::kSource, kNone, HopEnd::kReplicate, 0));
-  for (const std::vector<std::uint32_t>& links : down) {
-    WT_CHECK(!links.empty()) << "a multicast member that is the hub";
-    group.down.push_back(MakeRoute(links, HopStart::kTransit, up.back(), HopEnd::kTarget, 0));
-  }
-  groups_.push_back(std::move(group));
-  return static_cast<GroupId>(groups_.size() - 1);
-}
-
-GroupId PacketEngine::AddReduction(std::span<const std::vector<std::uint32_t>> up,
-                                   std::span<const std::uint32_t> down,
-                                   Picoseconds reduce_latency) {
-  WT_CHECK(!down.empty()) << "a reduction group without a way from its hub";
-  Group group{.kind = MessageKind::kReduction, .reduce_latency = reduce_latency};
-  for (const std::vector<std::uint32_t>& links : up) {
-    WT_CHECK(!links.empty()) << "a reduction member that is the hub";
-    group.up.push_back(MakeRoute(links, HopStart::kSource, kNone, HopEnd::kMerge,
-                                 static_cast<std::uint32_t>(group.up.size())));
-  }
-  group.down.push_back(MakeRoute(down, HopStart::kMerged, kNone, HopEnd::kTarget, 0));
-  groups_.push_back(std::move(group));
-  return static_cast<GroupId>(groups_.size() - 1);
-}
-
-void PacketEngine::set_burst_options(const BurstOptions& options) {
-  WT_CHECK(open_messages_ == 0) << "burst size changed with messages open";
-  burst_options_ = options;
-}
-
-void PacketEngine::set_retry_options(const RetryOptions& options) {
-  WT_CHECK(options.timeout_exponent <= 31) << "time-out exponent of 5 bits";
-  retry_options_ = options;
-  for (LinkState& link : links_) link.random = RandomStream(options.seed, link.options.name);
-}
-
-void PacketEngine::BreakFrame(std::uint32_t link, std::uint64_t frame) {
-  links_[link].break_frame = use_[link].packets + frame;
-  lossy_ = true;
-}
 
 std::uint32_t PacketEngine::NewMessage(Bytes size, std::uint64_t token, MessageKind kind,
-                                       Bytes unit, Bytes longest) {
+                                       Bytes unit, Bytes longest, bool lossy) {
   const std::uint32_t index = TakeFrom(messages_, free_messages_);
   Message& message = messages_[index];
   message = {.token = token, .size = size, .kind = kind};
   message.last_injected = message.last_in = queue_.now();
   const std::uint64_t frames = (size.count() + unit.count() - 1) / std::max(unit.count(), 1UL);
   std::uint64_t per_burst = 1;
-  if (burst_options_.bursts_per_message != 0 && !lossy_) {
+  if (burst_options_.bursts_per_message != 0 && !lossy) {
     per_burst =
         (frames + burst_options_.bursts_per_message - 1) / burst_options_.bursts_per_message;
     if (burst_options_.longest_burst.count() != 0) {
@@ -164,60 +34,81 @@ std::uint32_t PacketEngine::BurstCount(const Message& message) const {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1));
 }
 
-/// Automatic buffers hold three bursts, whatever the message: the cut into bursts must not be what
-/// a wire waits for.
-void PacketEngine::MakeRoom(Route& route, Bytes burst) {
-  if (burst <= route.room_for) return;
-  route.room_for = burst;
-  for (std::uint32_t i = 0; i < route.hop_count; ++i) {
-    LinkState& link = links_[hops_[route.first_hop + i].link];
-    link.credits.GrowTo(BufferFor(link, burst));
+void PacketEngine::Send(RouteId route, Bytes size, std::uint64_t token) {
+  if (routes_[route].stripe != kNone) {
+    SendStriped(stripes_[routes_[route].stripe], size, token);
+  } else {
+    SendPlain(route, size, token);
   }
 }
 
-void PacketEngine::Send(RouteId route_id, Bytes size, std::uint64_t token) {
+std::uint32_t PacketEngine::SendPlain(RouteId route_id, Bytes size, std::uint64_t token) {
   Route& route = routes_[route_id];
   if (route.hop_count == 0) {  // Source and target are one device.
-    const std::uint32_t message = NewMessage(size, token, MessageKind::kPlain, Bytes(1), size);
+    const std::uint32_t message =
+        NewMessage(size, token, MessageKind::kPlain, Bytes(1), size, false);
     Schedule(queue_.now(), EventKind::kInjected, message);
     Schedule(queue_.now(), EventKind::kDelivered, message);
-    return;
+    return message;
   }
   const std::uint32_t index =
-      NewMessage(size, token, MessageKind::kPlain, route.unit, route.longest);
+      NewMessage(size, token, MessageKind::kPlain, route.unit, route.longest, route.lossy);
   Message& message = messages_[index];
   message.bursts_open = BurstCount(message);
   message.sources_open = 1;
   message.route = route_id;
-  if (lossy_) {
+  if (route.lossy) {
+    message.ordered = true;
     OpenOrder& order = open_orders_[route_id];
     (order.first == kNone ? order.first : messages_[order.last].next_open) = index;
     order.last = index;
   }
-  Inject(route, index);
+  if (route.endpoint == kNone) {
+    Inject(route, index);
+    return index;
+  }
+  message.endpoint = route.endpoint;
+  Endpoint& endpoint = endpoints_[route.endpoint];
+  message.first_number = endpoint.next_number;
+  endpoint.next_number += message.bursts_open;
+  if (!endpoint.delayed) {
+    Inject(route, index);
+  } else if (endpoint.options.nic.step_window != 0 &&
+             endpoint.under_way >= endpoint.options.nic.step_window) {
+    (endpoint.held_first == kNone ? endpoint.held_first : messages_[endpoint.held_last].next_held) =
+        index;
+    endpoint.held_last = index;
+  } else {
+    StartMessage(index, queue_.now());
+  }
+  return index;
 }
 
 void PacketEngine::SendGroup(GroupId group_id, Bytes size, std::uint64_t token) {
   Group& group = groups_[group_id];
   Bytes unit;
   Bytes longest(std::numeric_limits<std::uint64_t>::max());
-  for (const std::vector<Route>* routes : {&group.up, &group.down}) {
-    for (const Route& route : *routes) {
-      unit = std::max(unit, route.unit);
-      longest = std::min(longest, route.longest);
-    }
+  const auto fit = [&](const Route& route) {
+    unit = std::max(unit, route.unit);
+    longest = std::min(longest, route.longest);
+  };
+  for (const Route& route : group.up) fit(route);
+  for (const TreeNode& node : group.nodes) {
+    for (const Route& route : node.outputs) fit(route);
   }
-  const std::uint32_t index = NewMessage(size, token, group.kind, unit, longest);
+  const std::uint32_t index = NewMessage(size, token, group.kind, unit, longest, false);
   Message& message = messages_[index];
   message.group = group_id;
   const std::uint32_t bursts = BurstCount(message);
-  message.bursts_open = bursts * static_cast<std::uint32_t>(group.down.size());
+  message.bursts_open = bursts * group.targets;
   message.sources_open = static_cast<std::uint32_t>(group.up.size());
   if (group.kind == MessageKind::kReduction) {
     message.merge = TakeFrom(merges_, free_merges_);
-    merges_[message.merge].assign(bursts, MergeSlot{});
+    merges_[message.merge].assign(bursts * group.nodes.size(), MergeSlot{});
   }
-  for (Route& route : group.down) MakeRoom(route, message.burst);
+  for (TreeNode& node : group.nodes) {
+    for (Route& route : node.outputs) MakeRoom(route, message.burst);
+  }
   for (Route& route : group.up) Inject(route, index);
 }
 
@@ -225,6 +116,7 @@ void PacketEngine::Inject(Route& route, std::uint32_t message) {
   MakeRoom(route, messages_[message].burst);
   const std::uint32_t index = TakeFrom(segments_, free_segments_);
   segments_[index] = {.message = message, .left = messages_[message].size};
+  messages_[message].started = true;
   const std::uint32_t queue_id = hops_[route.first_hop].queue;
   Queue& queue = queues_[queue_id];
   if (queue.first == kNone) {
@@ -233,12 +125,14 @@ void PacketEngine::Inject(Route& route, std::uint32_t message) {
     segments_[queue.last].next = index;
   }
   queue.last = index;
-  links_[queue.link].arbiter.Activate(members_, queue_id);
+  if (queue.endpoint != kNone && endpoints_[queue.endpoint].parked) return;
+  LaneOf(links_[queue.link], queue.lane).arbiter.Activate(members_, queue_id);
   Kick(queue.link, queue_.now());
 }
 
 void PacketEngine::OnEvent(SimTime now, std::uint64_t payload) {
   const auto index = static_cast<std::uint32_t>(payload);
+  --pending_;
   switch (static_cast<EventKind>(payload >> 32)) {
     case EventKind::kServe:
       if (links_[index].serve_at != now) return;  // Replaced by an earlier one.
@@ -257,21 +151,65 @@ void PacketEngine::OnEvent(SimTime now, std::uint64_t payload) {
     case EventKind::kInjected: {
       Message& message = messages_[index];
       const std::uint64_t token = message.token;
+      const std::uint32_t parent = message.parent;
       message.injected = true;
-      if (message.delivered) free_messages_.push_back(index);
-      if (client_ != nullptr) client_->OnInjected(now, token);
+      FreeMessage(index);
+      if (parent != kNone) {
+        PartDone(parent, EventKind::kInjected, now);
+      } else if (client_ != nullptr) {
+        client_->OnInjected(now, token);
+      }
       return;
     }
     case EventKind::kDelivered: {
       Message& message = messages_[index];
       const std::uint64_t token = message.token;
+      const std::uint32_t parent = message.parent;
       message.delivered = true;
       if (message.merge != kNone) free_merges_.push_back(message.merge);
-      if (message.injected) free_messages_.push_back(index);
+      if (message.endpoint != kNone) MessageDone(endpoints_[message.endpoint], now);
+      FreeMessage(index);
       --open_messages_;
-      if (client_ != nullptr) client_->OnDelivered(now, token);
+      if (parent != kNone) {
+        PartDone(parent, EventKind::kDelivered, now);
+      } else if (client_ != nullptr) {
+        client_->OnDelivered(now, token);
+      }
       return;
     }
+    case EventKind::kPause:
+      links_[index].paused = true;
+      ++use_[index].pauses;
+      return;
+    case EventKind::kResume:
+      links_[index].paused = false;
+      Kick(index, now);
+      return;
+    case EventKind::kAck:
+      OnAck(index, now);
+      return;
+    case EventKind::kCnp:
+      endpoints_[index].rate.OnCnp(now);
+      return;
+    case EventKind::kUnpark:
+      Unpark(index, now);
+      return;
+    case EventKind::kStart:
+      Inject(routes_[messages_[index].route], index);
+      return;
+    case EventKind::kGapKnown:
+      StartOver(index, now);
+      return;
+    case EventKind::kTimer:
+      if (endpoints_[index].numbers.TimerFires(now)) StartOver(index, now);
+      return;
+  }
+}
+
+void PacketEngine::FreeMessage(std::uint32_t index) {
+  const Message& message = messages_[index];
+  if (message.injected && message.delivered && message.frames_out == 0) {
+    free_messages_.push_back(index);
   }
 }
 
@@ -283,7 +221,8 @@ void PacketEngine::ServeAt(std::uint32_t link, SimTime at) {
 
 void PacketEngine::Kick(std::uint32_t link_id, SimTime now) {
   const LinkState& link = links_[link_id];
-  if (link.starved || link.serve_at != CreditCounter::kUnknown) return;  // It will look itself.
+  if (link.lane.starved && link.more_lanes.empty()) return;  // It will look itself.
+  if (link.paused || link.serve_at != CreditCounter::kUnknown) return;
   if (link.timing.wire_free() > now) {
     ServeAt(link_id, link.timing.wire_free());
   } else {
@@ -310,31 +249,60 @@ Bytes PacketEngine::SizeOnWire(LinkState& link, Bytes payload) {
 /// Puts the next burst on a free wire, when there is one and its receiver has room.
 void PacketEngine::Serve(std::uint32_t link_id, SimTime now) {
   LinkState& link = links_[link_id];
-  if (link.arbiter.empty()) return;
-  const std::uint32_t queue_id =
-      link.arbiter.Pick(members_, link.largest, [this, &link](std::uint32_t id) {
-        return SizeOnWire(link, NextPayload(queues_[id])).count();
-      });
+  if (link.paused) return;
+  if (link.more_lanes.empty()) {
+    ServeLane(link_id, link.lane, now);
+    return;
+  }
+  const std::uint32_t lanes = link.options.virtual_channels;
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    const std::uint32_t lane = (link.next_lane + i) % lanes;
+    if (!ServeLane(link_id, LaneOf(link, static_cast<std::uint8_t>(lane)), now)) continue;
+    link.next_lane = (lane + 1) % lanes;
+    ServeAt(link_id, link.timing.wire_free());  // For the other channels.
+    return;
+  }
+}
+
+bool PacketEngine::ServeLane(std::uint32_t link_id, Lane& lane, SimTime now) {
+  LinkState& link = links_[link_id];
+  std::uint32_t queue_id = kNone;
+  for (;;) {
+    if (lane.arbiter.empty() || lane.starved) return false;
+    queue_id = lane.arbiter.Pick(members_, link.largest, [this, &link](std::uint32_t id) {
+      return SizeOnWire(link, NextPayload(queues_[id])).count();
+    });
+    const std::uint32_t endpoint = queues_[queue_id].endpoint;
+    if (endpoint == kNone || MaySend(endpoints_[endpoint], NextPayload(queues_[queue_id]), now)) {
+      break;
+    }
+    lane.arbiter.DropFirst(members_);
+    Park(endpoint);
+  }
   Queue& queue = queues_[queue_id];
   const Bytes payload = NextPayload(queue);
   const Bytes wire = SizeOnWire(link, payload);
-  if (!link.credits.Fits(now, wire)) {
-    ++use_[link_id].pauses;
-    const SimTime at = link.credits.FreeAt(wire);
-    if (at == CreditCounter::kUnknown) {
-      link.starved = true;
-    } else {
-      ServeAt(link_id, at);
+  if (link.credited) {
+    if (!lane.credits.Fits(now, wire)) {
+      ++use_[link_id].pauses;
+      const SimTime at = lane.credits.FreeAt(wire);
+      if (at == CreditCounter::kUnknown) {
+        lane.starved = true;
+      } else {
+        ServeAt(link_id, at);
+      }
+      return false;
     }
-    return;
+    lane.credits.Take(wire);
   }
-  link.credits.Take(wire);
 
   // Take the burst off its queue; at a source it comes into being here.
   std::uint32_t burst_id = kNone;
   std::uint32_t message_id = 0;
   std::uint32_t hop_id = 0;
+  std::uint32_t burst_index = 0;
   SimTime tail = now;
+  bool marked = false;
   bool last_of_source = false;
   bool queue_done = false;
   if (queue.source) {
@@ -348,7 +316,7 @@ void PacketEngine::Serve(std::uint32_t link_id, SimTime now) {
       bursts_[burst_id] = {
           .message = message_id, .hop = hop_id, .index = segment.burst, .payload = payload};
     }
-    ++segment.burst;
+    burst_index = segment.burst++;
     if (last_of_source) {
       free_segments_.push_back(queue.first);
       queue.first = segment.next;
@@ -359,7 +327,9 @@ void PacketEngine::Serve(std::uint32_t link_id, SimTime now) {
     const Burst& burst = bursts_[burst_id];
     message_id = burst.message;
     hop_id = burst.hop;
+    burst_index = burst.index;
     tail = burst.tail;
+    marked = burst.marked;
     queue.first = burst.next;
     queue_done = queue.first == kNone;
     link.waiting -= payload.count();
@@ -367,55 +337,77 @@ void PacketEngine::Serve(std::uint32_t link_id, SimTime now) {
 
   LinkTiming::Booking booking = link.timing.Send(now, tail, payload);
   const bool broken = lossy_ && messages_[message_id].kind == MessageKind::kPlain &&
-                      Breaks(link_id, link.sized_frames);
+                      Breaks(link_id, link.sized_frames, booking);
   if (broken && link.options.link_replay) Replay(link_id, payload, wire, booking);
   LinkUse& use = use_[link_id];
   use.payload += payload;
   use.wire += wire;
   use.busy += booking.wire_free - booking.start;
   use.packets += link.sized_frames;
+  if (link.waiting > link.mark_from) {
+    const std::uint64_t marks =
+        MarkedFrames(link.ecn, Bytes(link.waiting), link.sized_frames, link.random);
+    use.marks += marks;
+    marked = marked || marks != 0;
+  }
   if (observer_ != nullptr) {
     observer_->OnWireBusy(link_id, booking.start, booking.wire_free, wire);
   }
 
   if (queue_done) {
-    link.arbiter.DropFirst(members_);
+    lane.arbiter.DropFirst(members_);
   } else {
-    link.arbiter.Charge(members_, wire.count());
+    lane.arbiter.Charge(members_, wire.count());
   }
-  if (!link.arbiter.empty()) ServeAt(link_id, booking.wire_free);
+  if (!lane.arbiter.empty()) ServeAt(link_id, booking.wire_free);
 
-  if (!queue.source && queue.in_link != kNone) {
-    FreeUpstream(bursts_[burst_id], queue.in_link, booking.last_out);
+  if (queue.source) {
+    if (burst_id != kNone) bursts_[burst_id].sent = booking.start;
+    if (queue.endpoint != kNone) {
+      Sent(endpoints_[queue.endpoint], booking.start, payload, wire);
+      ++messages_[message_id].frames_out;
+    }
+  } else if (queue.in_link != kNone) {
+    FreeUpstream(bursts_[burst_id], queue, booking.last_out);
+    if (!links_[queue.in_link].credited) LeaveBuffer(queue.in_link, bursts_[burst_id].held, now);
   }
   if (last_of_source) {
     Message& message = messages_[message_id];
     message.last_injected = std::max(message.last_injected, booking.last_out);
-    if (--message.sources_open == 0) {
+    if (message.sources_open > 0 && --message.sources_open == 0) {
       Schedule(message.last_injected, EventKind::kInjected, message_id);
     }
   }
 
+  const std::uint8_t lane_id = hops_[hop_id].lane;
   if (broken && !link.options.link_replay) {
     if (burst_id == kNone) {  // Lost on the only wire of its way.
       burst_id = TakeFrom(bursts_, free_bursts_);
-      bursts_[burst_id] = {.message = message_id, .hop = hop_id, .payload = payload};
-      bursts_[burst_id].index = last_of_source ? BurstCount(messages_[message_id]) - 1 : 0;
+      bursts_[burst_id] = {.message = message_id,
+                           .hop = hop_id,
+                           .index = burst_index,
+                           .payload = payload,
+                           .sent = booking.start};
     }
-    ReturnCredit(link_id, booking.last_in + link.options.credit_latency, wire);
-    Resend(burst_id, link_id, booking);
-    return;
+    ReturnCredit(link_id, lane_id, booking.last_in + link.options.credit_latency, wire);
+    Resend(burst_id, link_id, booking.last_in);
+    return true;
   }
   if (hops_[hop_id].end == HopEnd::kTarget) {
     // The target takes everything as it comes, so nothing happens there but the end.
     if (burst_id != kNone) free_bursts_.push_back(burst_id);
-    ReturnCredit(link_id, booking.last_in + link.options.credit_latency, wire);
-    CountArrived(message_id, booking.last_in);
-    return;
+    ReturnCredit(link_id, lane_id, booking.last_in + link.options.credit_latency, wire);
+    if (messages_[message_id].endpoint == kNone) {
+      CountArrived(message_id, booking.last_in);
+    } else {
+      Arrived(message_id, burst_index, payload, marked, booking.last_in);
+    }
+    return true;
   }
   Burst& burst = bursts_[burst_id];
   burst.next = kNone;
   burst.held = wire;
+  burst.marked = marked;
   burst.head = booking.head_in + link.options.pass_latency;
   burst.tail = booking.last_in + link.options.pass_latency;
   if (link.flight_first == kNone) {
@@ -425,73 +417,7 @@ void PacketEngine::Serve(std::uint32_t link_id, SimTime now) {
     bursts_[link.flight_last].next = burst_id;
   }
   link.flight_last = burst_id;
-}
-
-/// Whether the burst that was just booked as frames `packets` onward arrives broken.
-bool PacketEngine::Breaks(std::uint32_t link_id, std::uint64_t frames) {
-  LinkState& link = links_[link_id];
-  const std::uint64_t first = use_[link_id].packets;
-  if (link.break_frame >= first && link.break_frame < first + frames) {
-    link.break_frame = UINT64_MAX;
-    return true;
-  }
-  return link.options.error_rate > 0 && link.random.Unit() < link.options.error_rate;
-}
-
-/// The link's own replay: the sender hears of it a round trip later and sends again until the frame
-/// is in. Frames behind it wait, as they would be replayed with it.
-void PacketEngine::Replay(std::uint32_t link_id, Bytes payload, Bytes wire,
-                          LinkTiming::Booking& booking) {
-  constexpr int kRetrain = 1000;  // Beyond any working link.
-  LinkState& link = links_[link_id];
-  int tries = 0;
-  do {
-    if (++tries == kRetrain) {
-      throw SimulationError("link " + link.options.name + ": a frame was replayed " +
-                            std::to_string(kRetrain) + " times and never came in whole");
-    }
-    const SimTime known = booking.last_in + link.options.timing.propagation;
-    const SimTime start = booking.start;
-    booking = link.timing.Send(known, payload);
-    booking.start = start;
-    use_[link_id].wire += wire;
-    ++use_[link_id].drops;
-  } while (link.options.error_rate > 0 && link.random.Unit() < link.options.error_rate);
-}
-
-/// The frame is gone. A later frame of the message that comes in shows the gap, and the source
-/// hears of it a round trip later; after the last frame only the source's timer can.
-void PacketEngine::Resend(std::uint32_t burst_id, std::uint32_t link_id,
-                          const LinkTiming::Booking& booking) {
-  Burst& burst = bursts_[burst_id];
-  const Message& message = messages_[burst.message];
-  const Route& route = routes_[message.route];
-  LinkState& link = links_[link_id];
-  ++use_[link_id].drops;
-  if (burst.tries++ == retry_options_.retry_count) {
-    throw SimulationError("link " + link.options.name + ": retries exhausted: a frame of a " +
-                          FormatSize(message.size) + " message was lost " +
-                          std::to_string(burst.tries) + " times; retry count " +
-                          std::to_string(retry_options_.retry_count) + " x time-out " +
-                          FormatTime(retry_options_.Timeout()));
-  }
-  const bool last = burst.index + 1 == BurstCount(message);
-  const bool seen = !last && burst.tries == 1 && link.random.Unit() >= link.options.error_rate;
-  SimTime again = booking.start + retry_options_.Timeout();
-  if (seen) {
-    again = booking.last_in;
-    for (std::uint32_t i = 0; i < route.hop_count; ++i) {
-      again = again + 2 * links_[hops_[route.first_hop + i].link].options.timing.propagation;
-    }
-  }
-  OpenOrder& order = open_orders_[message.route];
-  if (order.resend_queue == kNone) {
-    order.resend_queue = NewQueue(hops_[route.first_hop].link, kNone, false);
-  }
-  burst.hop = route.first_hop;
-  burst.next = kNone;
-  burst.head = burst.tail = again;
-  Schedule(again, EventKind::kResend, burst_id);
+  return true;
 }
 
 void PacketEngine::Arrive(std::uint32_t link_id, SimTime now) {
@@ -538,8 +464,11 @@ void PacketEngine::PassModel(std::uint32_t link_id, std::uint32_t burst_id, SimT
 }
 
 void PacketEngine::EnqueueAt(std::uint32_t queue_id, std::uint32_t burst_id, SimTime now) {
-  const Burst& burst = bursts_[burst_id];
   Queue& queue = queues_[queue_id];
+  const bool buffered = queue.in_link != kNone && !links_[queue.in_link].credited &&
+                        links_[queue.in_link].options.buffer_id != kNone;
+  if (buffered && !Admit(burst_id, queue_id, now)) return;
+  const Burst& burst = bursts_[burst_id];
   if (queue.first == kNone) {
     queue.first = burst_id;
   } else {
@@ -549,19 +478,69 @@ void PacketEngine::EnqueueAt(std::uint32_t queue_id, std::uint32_t burst_id, Sim
   const std::uint32_t link_id = queue.link;
   LinkState& link = links_[link_id];
   link.waiting += burst.payload.count();
-  link.arbiter.Activate(members_, queue_id);
+  LaneOf(link, queue.lane).arbiter.Activate(members_, queue_id);
   Kick(link_id, now);
   LinkUse& use = use_[link_id];
   use.deepest_queue = std::max(use.deepest_queue, link.waiting);
+  if (buffered) {
+    LinkState& in = links_[queue.in_link];
+    SharedBuffer& buffer = buffers_[in.options.buffer_id];
+    buffer.Note();
+    if (in.options.flow_control == FlowControl::kPause &&
+        in.ingress.ShouldPause(PauseThreshold(in))) {
+      in.pause_level = in.ingress.waiting();
+      Schedule(now + in.pause_delay, EventKind::kPause, queue.in_link);
+    }
+  }
+}
+
+Bytes PacketEngine::PauseThreshold(const LinkState& in) const {
+  if (in.options.pfc.xoff.count() != 0) return in.options.pfc.xoff;
+  return buffers_[in.options.buffer_id].Threshold(in.options.pfc.alpha);
+}
+
+/// Takes a burst into the memory of the device at the end of its link; false: it is lost.
+bool PacketEngine::Admit(std::uint32_t burst_id, std::uint32_t queue_id, SimTime now) {
+  const Burst& burst = bursts_[burst_id];
+  const Queue& queue = queues_[queue_id];
+  LinkState& in = links_[queue.in_link];
+  SharedBuffer& buffer = buffers_[in.options.buffer_id];
+  bool room = true;
+  if (in.options.flow_control == FlowControl::kDrop) {
+    // Dynamic threshold per output (Choudhury and Hahne, 1998); an idle output always takes one.
+    const std::uint64_t waiting = links_[queue.link].waiting;
+    room = waiting == 0 || Bytes(waiting) + burst.held <= buffer.Threshold(1);
+  } else if (in.ingress.paused()) {
+    room = in.ingress.waiting() + burst.held <= in.pause_level + in.headroom;
+  }
+  if (!room && messages_[burst.message].kind == MessageKind::kPlain) {
+    WT_CHECK(messages_[burst.message].ordered)
+        << in.options.name << ": the head-room of a lossless link overflowed";
+    Resend(burst_id, queue.in_link, now);
+    return false;
+  }
+  buffer.Add(burst.held);
+  in.ingress.Add(burst.held);
+  return true;
+}
+
+void PacketEngine::LeaveBuffer(std::uint32_t in_link, Bytes size, SimTime now) {
+  LinkState& in = links_[in_link];
+  if (in.options.buffer_id == kNone) return;
+  buffers_[in.options.buffer_id].Remove(size);
+  in.ingress.Remove(size);
+  if (in.ingress.ShouldResume(PauseThreshold(in), in.resume_gap)) {
+    Schedule(now + in.pause_delay, EventKind::kResume, in_link);
+  }
 }
 
 void PacketEngine::Replicate(std::uint32_t burst_id, SimTime now) {
   const Burst original = bursts_[burst_id];
-  const Group& group = groups_[messages_[original.message].group];
+  const TreeNode& node = groups_[messages_[original.message].group].nodes[hops_[original.hop].node];
   const std::uint32_t shared = TakeFrom(shared_, free_shared_);
-  shared_[shared] = {.copies = static_cast<std::uint32_t>(group.down.size()), .free_at = now};
+  shared_[shared] = {.copies = static_cast<std::uint32_t>(node.outputs.size()), .free_at = now};
   free_bursts_.push_back(burst_id);
-  for (const Route& route : group.down) {
+  for (const Route& route : node.outputs) {
     const std::uint32_t copy = TakeFrom(bursts_, free_bursts_);
     bursts_[copy] = original;
     bursts_[copy].hop = route.first_hop;
@@ -574,26 +553,28 @@ void PacketEngine::Merge(std::uint32_t burst_id, SimTime now) {
   Burst& burst = bursts_[burst_id];
   const Message& message = messages_[burst.message];
   const Group& group = groups_[message.group];
-  MergeSlot& slot = merges_[message.merge][burst.index];
+  const Hop& hop = hops_[burst.hop];
+  const TreeNode& node = group.nodes[hop.node];
+  MergeSlot& slot = merges_[message.merge][burst.index * group.nodes.size() + hop.node];
   slot.tail = std::max(slot.tail, burst.tail);
   // The operand moves into the reduction unit's memory, which is apart from the link's buffer.
-  ReturnCredit(hops_[burst.hop].link,
-               burst.tail + links_[hops_[burst.hop].link].options.credit_latency, burst.held);
-  if (++slot.arrived < group.up.size()) {
+  ReturnCredit(hop.link, hop.lane, burst.tail + links_[hop.link].options.credit_latency,
+               burst.held);
+  if (++slot.arrived < node.inputs) {
     free_bursts_.push_back(burst_id);
     return;
   }
-  burst.hop = group.down.front().first_hop;
+  burst.hop = node.outputs.front().first_hop;
   burst.head = now + group.reduce_latency;
   burst.tail = slot.tail + group.reduce_latency;
   Schedule(burst.head, EventKind::kReady, burst_id);
 }
 
-void PacketEngine::FreeUpstream(const Burst& burst, std::uint32_t in_link, SimTime at) {
-  const SimTime known = at + links_[in_link].options.credit_latency;
+void PacketEngine::FreeUpstream(const Burst& burst, const Queue& queue, SimTime at) {
+  const SimTime known = at + links_[queue.in_link].options.credit_latency;
   const Bytes held = burst.held;
   if (burst.shared == kNone) {
-    ReturnCredit(in_link, known, held);
+    ReturnCredit(queue.in_link, queue.in_lane, known, held);
     return;
   }
   Shared& shared = shared_[burst.shared];
@@ -601,15 +582,18 @@ void PacketEngine::FreeUpstream(const Burst& burst, std::uint32_t in_link, SimTi
   if (--shared.copies == 0) {
     const SimTime free_at = shared.free_at;
     free_shared_.push_back(burst.shared);
-    ReturnCredit(in_link, free_at, held);
+    ReturnCredit(queue.in_link, queue.in_lane, free_at, held);
   }
 }
 
-void PacketEngine::ReturnCredit(std::uint32_t link_id, SimTime at, Bytes size) {
+void PacketEngine::ReturnCredit(std::uint32_t link_id, std::uint8_t lane_id, SimTime at,
+                                Bytes size) {
   LinkState& link = links_[link_id];
-  link.credits.Return(at, size);
-  if (link.starved) {
-    link.starved = false;
+  if (!link.credited) return;
+  Lane& lane = LaneOf(link, lane_id);
+  lane.credits.Return(at, size);
+  if (lane.starved) {
+    lane.starved = false;
     ServeAt(link_id, at);
   }
 }
@@ -618,7 +602,7 @@ void PacketEngine::CountArrived(std::uint32_t message_id, SimTime last_in) {
   Message& message = messages_[message_id];
   message.last_in = std::max(message.last_in, last_in);
   if (--message.bursts_open != 0) return;
-  if (!lossy_ || message.kind != MessageKind::kPlain) {
+  if (!message.ordered) {
     Schedule(message.last_in, EventKind::kDelivered, message_id);
     return;
   }
@@ -637,61 +621,6 @@ std::uint64_t PacketEngine::packets() const {
   std::uint64_t sum = 0;
   for (const LinkUse& use : use_) sum += use.packets;
   return sum;
-}
-
-std::string PacketEngine::DescribeStall() const {
-  std::string text;
-  for (const LinkState& link : links_) {
-    if (link.arbiter.empty()) continue;
-    text += "link " + link.options.name + ": ";
-    link.arbiter.ForEach(members_, [&](std::uint32_t id) {
-      const Queue& queue = queues_[id];
-      text += queue.source             ? "a source"
-              : queue.in_link == kNone ? "a reduction"
-                                       : links_[queue.in_link].options.name;
-      text += " waits with " + FormatSize(NextPayload(queue)) + "; ";
-    });
-    text += "credits: " + FormatSize(link.credits.available()) + " of " +
-            FormatSize(link.credits.capacity()) + " free, " + FormatSize(link.credits.held()) +
-            " held by the receiver, " + FormatSize(link.credits.returning()) + " on the way back\n";
-  }
-  for (const Message& message : messages_) {
-    if (message.merge == kNone || message.delivered) continue;
-    const std::size_t want = groups_[message.group].up.size();
-    for (const MergeSlot& slot : merges_[message.merge]) {
-      if (slot.arrived == 0 || slot.arrived == want) continue;
-      text += "reduction of group " + std::to_string(message.group) + " has data of " +
-              std::to_string(slot.arrived) + " of " + std::to_string(want) + " members\n";
-      break;
-    }
-  }
-  return text;
-}
-
-void PacketEngine::Reset() {
-  WT_CHECK(open_messages_ == 0) << open_messages_ << " messages open";
-  for (LinkState& link : links_) {
-    WT_CHECK(link.arbiter.empty()) << link.options.name << " has waiting bursts";
-    WT_CHECK(link.flight_first == kNone) << link.options.name << " has bursts in flight";
-    link.credits.Reset();
-    link.credits.ShrinkTo(BufferFor(link, Bytes(0)));
-    link.timing.Reset();
-    link.serve_at = CreditCounter::kUnknown;
-    link.largest = 1;
-    link.sized_payload = Bytes(UINT64_MAX);
-    link.random = RandomStream(retry_options_.seed, link.options.name);
-    link.break_frame = UINT64_MAX;
-  }
-  for (Queue& queue : queues_) queue.last_ready = SimTime();
-  for (OpenOrder& order : open_orders_) order.last_delivered = SimTime();
-  lossy_ = std::any_of(links_.begin(), links_.end(),
-                       [](const LinkState& link) { return link.options.error_rate > 0; });
-  for (Route& route : routes_) route.room_for = Bytes(0);
-  for (Group& group : groups_) {
-    for (Route& route : group.up) route.room_for = Bytes(0);
-    for (Route& route : group.down) route.room_for = Bytes(0);
-  }
-  std::fill(use_.begin(), use_.end(), LinkUse{});
 }
 
 }  // namespace windtunnel

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 
+#include "interconnect/catalogue.h"
 #include "interconnect/wire_format.h"
 #include "sim/check.h"
 #include "sim/error.h"
+#include "sim/parse_units.h"
 #include "sim/systemc_bridge.h"
 
 namespace windtunnel {
@@ -68,12 +71,86 @@ struct PacketNetwork::Impl {
     return chain;
   }
 
+  bool IsRoce(LinkId id) const {
+    return topology.links[id].kind == LinkKind::kNetwork && LinkProtocol(topology, id) == "roce";
+  }
+  bool IsTcp(LinkId id) const {
+    return topology.links[id].kind == LinkKind::kNetwork &&
+           LinkProtocol(topology, id) == "ethernet";
+  }
+
+  Bytes BufferOf(DeviceId id) const {
+    const Device& device = topology.devices[id];
+    if (device.kind != DeviceKind::kNetworkSwitch) return kNicBuffer;
+    if (options.switch_buffer.count() != 0) return options.switch_buffer;
+    if (const auto it = device.attributes.find("buffer"); it != device.attributes.end()) {
+      return ParseSize(it->second, {.file = topology.source, .field = device.name + ".buffer"});
+    }
+    const DeviceModel* model = Catalogue::Shipped().FindDevice(device.model);
+    if (model != nullptr && model->buffer.count() != 0) return model->buffer;
+    const auto ports = static_cast<std::uint64_t>(std::count_if(
+        topology.links.begin(), topology.links.end(),
+        [id](const Link& link) { return link.to == id && link.kind == LinkKind::kNetwork; }));
+    return std::max(kDefaultSwitchBuffer, ports * kBufferPerPort);
+  }
+
+  /// Shared memory of the device at the end of a link without credits.
+  std::uint32_t BufferId(DeviceId device) {
+    const auto [at, fresh] = buffers.try_emplace(device, 0);
+    if (fresh) at->second = engine.AddBuffer(BufferOf(device));
+    return at->second;
+  }
+
+  /// What holds back the source of a route; nothing where all of it is off.
+  std::optional<EndpointOptions> EndpointOf(const Route& route) const {
+    const auto first = std::find_if(route.begin(), route.end(), [this](LinkId id) {
+      return topology.links[id].kind == LinkKind::kNetwork;
+    });
+    if (first == route.end()) return std::nullopt;
+    EndpointOptions endpoint{.window = options.window,
+                             .window_paths = options.window_paths,
+                             .nic = options.nic,
+                             .nic_id = topology.links[*first].from,
+                             .jitter = options.jitter};
+    endpoint.dcqcn = options.dcqcn;
+    endpoint.dcqcn.enabled = options.dcqcn.enabled && options.ecn.enabled && IsRoce(*first);
+    endpoint.tcp = options.tcp;
+    endpoint.tcp.enabled = options.tcp.enabled && IsTcp(*first);
+    if (options.grpc.enabled && IsTcp(*first)) {
+      endpoint.nic.step = endpoint.nic.step + options.grpc.per_message;
+    }
+    const NicOptions plain;
+    const bool paced = endpoint.nic.queue_pairs > 1 || endpoint.nic.post != plain.post ||
+                       endpoint.nic.message_rate != plain.message_rate ||
+                       endpoint.nic.step != plain.step ||
+                       endpoint.nic.step_window != plain.step_window;
+    if (endpoint.window.count() == 0 && endpoint.window_paths == 0 && !endpoint.dcqcn.enabled &&
+        !endpoint.tcp.enabled && !paced && endpoint.jitter.count() == 0 &&
+        !options.retry.go_back_n) {
+      return std::nullopt;
+    }
+    return endpoint;
+  }
+
+  RouteId AddEngineRoute(const Route& route, const std::optional<EndpointOptions>& endpoint,
+                         std::uint32_t queue_pair) {
+    const RouteId id = engine.AddRoute(route);
+    if (endpoint) {
+      EndpointOptions named = *endpoint;
+      named.name = "route" + std::to_string(routes.size()) + ".qp" + std::to_string(queue_pair);
+      engine.SetEndpoint(id, named);
+    }
+    return id;
+  }
+
   const Topology& topology;
   const Options options;
   EventQueue queue;
   PacketEngine engine;
   std::vector<std::vector<LinkId>> links_out;
   std::map<Route, RouteId> routes;
+  std::map<DeviceId, std::uint32_t> buffers;
+  std::vector<bool> grpc;  ///< By route.
 };
 
 PacketNetwork::PacketNetwork(const Topology& topology, const Options& options)
@@ -97,6 +174,19 @@ PacketNetwork::PacketNetwork(const Topology& topology, const Options& options)
         .credit_latency = link.latency,
         .link_replay = link.kind != LinkKind::kNetwork,
         .name = topology.devices[link.from].name + " -> " + topology.devices[link.to].name};
+    if (!link.down && impl_->IsRoce(id)) {
+      wire.flow_control = options.pfc.enabled ? FlowControl::kPause : FlowControl::kDrop;
+      if (topology.devices[link.from].kind == DeviceKind::kNetworkSwitch) wire.ecn = options.ecn;
+    } else if (!link.down && options.tcp.enabled && impl_->IsTcp(id)) {
+      wire.flow_control = FlowControl::kDrop;
+    }
+    if (wire.flow_control != FlowControl::kCredits) {
+      wire.buffer_id = impl_->BufferId(link.to);
+      wire.pfc = options.pfc;
+    }
+    if (const auto at = options.outages.find(id); at != options.outages.end()) {
+      wire.outages = at->second;
+    }
     if (const auto rate = options.error_rates.find(id); rate != options.error_rates.end()) {
       if (!(rate->second >= 0 && rate->second <= 1)) {
         throw ConfigError({.file = topology.source,
@@ -131,7 +221,23 @@ RouteId PacketNetwork::AddRoute(const Route& route) {
     if (link.down) refuse("is down");
     if (i > 0 && topology.links[route[i - 1]].to != link.from) refuse("does not follow");
   }
-  const RouteId id = impl_->engine.AddRoute(route);
+  const std::optional<EndpointOptions> endpoint = impl_->EndpointOf(route);
+  const std::uint32_t queue_pairs =
+      endpoint && impl_->options.nic.queue_pairs > 1 ? impl_->options.nic.queue_pairs : 1;
+  RouteId id = 0;
+  if (queue_pairs == 1) {
+    id = impl_->AddEngineRoute(route, endpoint, 0);
+  } else {
+    std::vector<RouteId> parts;
+    for (std::uint32_t i = 0; i < queue_pairs; ++i) {
+      parts.push_back(impl_->AddEngineRoute(route, endpoint, i));
+    }
+    id = impl_->engine.AddStripe(parts, impl_->options.nic.split_messages);
+  }
+  impl_->grpc.resize(id + 1);
+  impl_->grpc[id] =
+      impl_->options.grpc.enabled &&
+      std::any_of(route.begin(), route.end(), [this](LinkId link) { return impl_->IsTcp(link); });
   impl_->routes.emplace(route, id);
   return id;
 }
@@ -151,6 +257,7 @@ GroupId PacketNetwork::AddGroup(GroupKind kind, DeviceId hub, DeviceId owner,
 }
 
 void PacketNetwork::Send(RouteId route, Bytes size, std::uint64_t token) {
+  if (impl_->grpc[route]) size = GrpcBytes(impl_->options.grpc, size);
   impl_->engine.Send(route, size, token);
 }
 void PacketNetwork::SendGroup(GroupId group, Bytes size, std::uint64_t token) {
@@ -165,7 +272,7 @@ void PacketNetwork::set_observer(WireObserver* observer) { impl_->engine.set_obs
 void PacketNetwork::set_burst_options(const BurstOptions& options) {
   impl_->engine.set_burst_options(options);
 }
-void PacketNetwork::BindModel(DeviceId device, DeviceModel* model) {
+void PacketNetwork::BindModel(DeviceId device, PassageModel* model) {
   for (LinkId id = 0; id < impl_->topology.links.size(); ++id) {
     if (impl_->topology.links[id].to == device) impl_->engine.BindModel(id, model);
   }

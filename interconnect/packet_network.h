@@ -7,6 +7,7 @@
 
 #include "interconnect/network.h"
 #include "interconnect/packet_engine.h"
+#include "interconnect/tcp/grpc_framing.h"
 #include "interconnect/topology.h"
 
 namespace windtunnel {
@@ -30,9 +31,37 @@ class PacketNetwork final : public Network {
     /// source sends again (`retry`); NVLink and PCIe replay them by themselves.
     std::map<LinkId, double> error_rates;
     RetryOptions retry;
+    /// RoCE links: pause frames, congestion marks, and what queue pairs do about marks. On, as NCCL
+    /// clusters run it; without `pfc` a switch that is full drops.
+    PfcOptions pfc;
+    EcnOptions ecn;
+    DcqcnOptions dcqcn;
+    /// Ethernet links that speak TCP. Off: the measured constants of NCCL's sockets hold window and
+    /// CPU already, and connections are warm.
+    TcpOptions tcp;
+    GrpcOptions grpc;
+    /// Of every connection over a network: bytes sent and not acknowledged; 0 = any number.
+    Bytes window;
+    /// Or this many times what its path holds; 0 = no.
+    double window_paths = 0;
+    NicOptions nic;
+    /// Packet memory of a network switch; 0 = attribute "buffer" of the switch, else that of its
+    /// model in the catalogue, else `kDefaultSwitchBuffer` and at least `kBufferPerPort` a port.
+    Bytes switch_buffer;
+    /// Largest further delay of a message over a network, drawn evenly from 0 on.
+    Picoseconds jitter;
+    /// Times at which links carry nothing.
+    std::map<LinkId, std::vector<Outage>> outages;
     /// Time of a switch's reduction unit from the last operand's arrival. ASSUMED.
     Picoseconds reduce_latency = Nanoseconds(100);
   };
+
+  /// As in the simulations of HPCC (BUFFER_SIZE 32): a 3.2 Tb/s switch of 2016.
+  static constexpr Bytes kDefaultSwitchBuffer{32'000'000};
+  /// ASSUMED for stand-ins of any number of ports: what Tomahawk 4 has for each of 64, halved.
+  static constexpr Bytes kBufferPerPort{900'000};
+  /// Of a NIC port. ASSUMED: more than any head-room, as receivers of lossless traffic need.
+  static constexpr Bytes kNicBuffer{4'000'000};
 
   /// @throws ConfigError for links without rate.
   explicit PacketNetwork(const Topology& topology) : PacketNetwork(topology, Options()) {}
@@ -61,7 +90,7 @@ class PacketNetwork final : public Network {
   void set_burst_options(const BurstOptions& options);
   /// A model of the user's own for a device that traffic passes (a switch, a NIC): see
   /// docs/own-model.md. nullptr = none. `model` outlives the runs.
-  void BindModel(DeviceId device, DeviceModel* model);
+  void BindModel(DeviceId device, PassageModel* model);
   /// The `frame`-th frame (from 0) onto `link` in the next run arrives broken, once.
   void BreakFrame(LinkId link, std::uint64_t frame);
   const Options& options() const;

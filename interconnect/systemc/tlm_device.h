@@ -12,7 +12,7 @@ namespace windtunnel {
 
 /// Rides on the generic payload: what a burst is and where it goes.
 struct PassageExtension : tlm::tlm_extension<PassageExtension> {
-  DeviceModel::Passage passage;
+  PassageModel::Passage passage;
   tlm::tlm_extension_base* clone() const override { return new PassageExtension(*this); }
   void copy_from(const tlm::tlm_extension_base& other) override {
     passage = static_cast<const PassageExtension&>(other).passage;
@@ -23,7 +23,7 @@ struct PassageExtension : tlm::tlm_extension<PassageExtension> {
 /// payload's size as data length, no data, and a PassageExtension. The target adds the time the
 /// burst spends in the device to `delay`. Contract: the target does not call wait(), and both
 /// modules are constructed before the first run of the process.
-class TlmDevice final : public sc_core::sc_module, public DeviceModel {
+class TlmDevice final : public sc_core::sc_module, public PassageModel {
  public:
   explicit TlmDevice(const sc_core::sc_module_name& name) : sc_module(name), socket("socket") {
     payload_.set_command(tlm::TLM_WRITE_COMMAND);

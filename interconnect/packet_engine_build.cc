@@ -1,0 +1,296 @@
+// What the engine is built from, how it is read when it stands still, and its return to the start.
+
+#include <algorithm>
+#include <limits>
+
+#include "interconnect/packet_engine.h"
+#include "sim/check.h"
+#include "sim/error.h"
+#include "sim/parse_units.h"
+
+namespace windtunnel {
+
+std::uint32_t PacketEngine::AddBuffer(Bytes capacity) {
+  buffers_.emplace_back(capacity);
+  return static_cast<std::uint32_t>(buffers_.size() - 1);
+}
+
+std::uint32_t PacketEngine::AddLink(const LinkOptions& options) {
+  LinkState& link = links_.emplace_back(options, retry_options_.seed);
+  lossy_ = lossy_ || CanLose(link);
+  link.lane.credits = CreditCounter(BufferFor(link, Bytes(0)));
+  link.more_lanes.assign(options.virtual_channels - 1, link.lane);
+  link.credited = options.flow_control == FlowControl::kCredits;
+  if (!link.credited && options.buffer_id != kNone) {
+    const LinkTiming::Options& timing = options.timing;
+    const Bytes frame = link.timing.WireSize(timing.max_payload);
+    const PfcOptions& pfc = options.pfc;
+    const Picoseconds response =
+        pfc.response.count() != 0 ? pfc.response : PfcResponseTime(timing.rate);
+    link.resume_gap = pfc.resume_gap.count() != 0 ? pfc.resume_gap : 3 * frame;
+    link.pause_delay =
+        SerializationTime(kPauseFrame, timing.rate) + options.credit_latency + response;
+    if (options.flow_control == FlowControl::kPause) {
+      // A burst counts whole from its first frame on, and one may have begun: room for two more.
+      link.headroom = pfc.headroom.count() != 0
+                          ? pfc.headroom
+                          : PfcHeadroom(timing.rate, timing.propagation, response, frame) +
+                                2 * std::max(BurstBelowThresholds(link), frame);
+      SharedBuffer& buffer = buffers_[options.buffer_id];
+      buffer.Reserve(link.headroom);
+      if (buffer.reserved() >= buffer.capacity()) {
+        throw ConfigError({.field = options.name + ": buffer",
+                           .value = FormatSize(buffer.capacity()),
+                           .problem = "has no room beside the head-room of its ports",
+                           .expected = "more than " + FormatSize(buffer.reserved())});
+      }
+    }
+  }
+  if (options.ecn.enabled) {
+    link.ecn = EcnThresholds(options.ecn, options.timing.rate);
+    link.mark_from = link.ecn.kmin.count();
+  }
+  use_.emplace_back();
+  return static_cast<std::uint32_t>(links_.size() - 1);
+}
+
+/// Thresholds of a queue need bursts that are small beside them.
+Bytes PacketEngine::BurstBelowThresholds(const LinkState& link) {
+  return EcnThresholds(link.options.ecn, link.options.timing.rate).kmin / 8;
+}
+
+/// Links that replay by themselves lose nothing, but their frames still count one by one.
+bool PacketEngine::CanLose(const LinkState& link) {
+  return link.options.error_rate > 0 || !link.options.outages.empty() ||
+         link.break_frame != UINT64_MAX || link.options.flow_control == FlowControl::kDrop ||
+         (link.options.flow_control == FlowControl::kPause &&
+          link.options.pfc.headroom.count() != 0);  // Somebody's own, so it may be too small.
+}
+
+void PacketEngine::FindLossyRoutes() {
+  lossy_ = std::any_of(links_.begin(), links_.end(), CanLose);
+  for (Route& route : routes_) {
+    route.lossy = false;
+    for (std::uint32_t i = 0; lossy_ && i < route.hop_count; ++i) {
+      route.lossy = route.lossy || CanLose(links_[hops_[route.first_hop + i].link]);
+    }
+  }
+}
+
+/// Credits are out for the way there, the receiver's own time and the way back, and while the burst
+/// goes onto this wire and off onto the next; with one more against rounding to whole bursts the
+/// wire never waits for them on an idle path.
+Bytes PacketEngine::BufferFor(const LinkState& link, Bytes burst) const {
+  const LinkOptions& o = link.options;
+  if (o.buffer.count() != 0) return o.buffer;
+  const Picoseconds loop = o.timing.propagation + o.pass_latency + o.credit_latency;
+  __extension__ using Wide = unsigned __int128;
+  const Wide in_loop = Wide{loop.count()} * o.timing.rate.count() / 8 / 1'000'000'000'000;
+  return Bytes(static_cast<std::uint64_t>(in_loop)) + 3 * link.timing.WireSize(burst);
+}
+
+std::uint32_t PacketEngine::NewQueue(std::uint32_t link, std::uint32_t in_link, bool source) {
+  queues_.push_back({.link = link, .in_link = in_link, .source = source});
+  members_.emplace_back();
+  return static_cast<std::uint32_t>(queues_.size() - 1);
+}
+
+std::uint32_t PacketEngine::TransitQueue(std::uint32_t in_link, std::uint8_t in_lane,
+                                         std::uint32_t link, std::uint8_t lane) {
+  // 28 bits of link number and 4 of virtual channel on either side.
+  const std::uint64_t key = static_cast<std::uint64_t>(in_link) << 36 |
+                            static_cast<std::uint64_t>(in_lane) << 32 |
+                            static_cast<std::uint64_t>(link) << 4 | lane;
+  const auto at = std::lower_bound(transit_.begin(), transit_.end(), std::pair{key, 0U});
+  if (at != transit_.end() && at->first == key) return at->second;
+  const std::uint32_t queue = NewQueue(link, in_link, false);
+  queues_[queue].lane = lane;
+  queues_[queue].in_lane = in_lane;
+  transit_.insert(at, {key, queue});
+  return queue;
+}
+
+PacketEngine::Route PacketEngine::MakeRoute(std::span<const std::uint32_t> links, HopStart start,
+                                            std::uint32_t in_link, HopEnd end, std::uint32_t node,
+                                            std::span<const std::uint8_t> lanes) {
+  Route route;
+  route.first_hop = static_cast<std::uint32_t>(hops_.size());
+  route.hop_count = static_cast<std::uint32_t>(links.size());
+  route.longest = Bytes(std::numeric_limits<std::uint64_t>::max());
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const LinkState& link = links_[links[i]];
+    Hop hop{.link = links[i], .end = HopEnd::kTransit, .node = node};
+    if (!lanes.empty()) hop.lane = lanes[i];
+    WT_CHECK(hop.lane < link.options.virtual_channels)
+        << "virtual channel " << int{hop.lane} << " of " << link.options.name;
+    if (i + 1 == links.size()) hop.end = end;
+    if (i > 0) {
+      hop.queue = TransitQueue(links[i - 1], hops_.back().lane, links[i], hop.lane);
+    } else if (start == HopStart::kTransit) {
+      hop.queue = TransitQueue(in_link, 0, links[i], hop.lane);
+    } else {
+      hop.queue = NewQueue(links[i], kNone, start == HopStart::kSource);
+      queues_[hop.queue].hop = route.first_hop;
+      queues_[hop.queue].lane = hop.lane;
+    }
+    route.lossy = route.lossy || CanLose(link);
+    hops_.push_back(hop);
+    route.unit = std::max(route.unit, link.options.timing.max_payload);
+    if (link.options.buffer.count() != 0) {
+      route.longest = std::min(route.longest, link.options.buffer / 2);
+    }
+    if (!link.credited || link.options.ecn.enabled) {
+      route.longest = std::min(route.longest, BurstBelowThresholds(link));
+    }
+  }
+  return route;
+}
+
+RouteId PacketEngine::AddRoute(std::span<const std::uint32_t> links,
+                               std::span<const std::uint8_t> channels) {
+  routes_.push_back(MakeRoute(links, HopStart::kSource, kNone, HopEnd::kTarget, 0, channels));
+  open_orders_.emplace_back();
+  return static_cast<RouteId>(routes_.size() - 1);
+}
+
+GroupId PacketEngine::AddMulticast(std::span<const std::uint32_t> up,
+                                   std::span<const std::vector<std::uint32_t>> down) {
+  WT_CHECK(!up.empty()) << "a multicast group without a way to its hub";
+  Group group{.kind = MessageKind::kMulticast, .targets = static_cast<std::uint32_t>(down.size())};
+  group.up.push_back(MakeRoute(up, HopStart::kSource, kNone, HopEnd::kReplicate, 0));
+  TreeNode& hub = group.nodes.emplace_back();
+  hub.inputs = 1;
+  for (const std::vector<std::uint32_t>& links : down) {
+    WT_CHECK(!links.empty()) << "a multicast member that is the hub";
+    hub.outputs.push_back(MakeRoute(links, HopStart::kTransit, up.back(), HopEnd::kTarget, 0));
+  }
+  groups_.push_back(std::move(group));
+  return static_cast<GroupId>(groups_.size() - 1);
+}
+
+GroupId PacketEngine::AddReduction(std::span<const std::vector<std::uint32_t>> up,
+                                   std::span<const std::uint32_t> down,
+                                   Picoseconds reduce_latency) {
+  WT_CHECK(!down.empty()) << "a reduction group without a way from its hub";
+  Group group{.kind = MessageKind::kReduction, .targets = 1, .reduce_latency = reduce_latency};
+  TreeNode& hub = group.nodes.emplace_back();
+  for (const std::vector<std::uint32_t>& links : up) {
+    WT_CHECK(!links.empty()) << "a reduction member that is the hub";
+    group.up.push_back(MakeRoute(links, HopStart::kSource, kNone, HopEnd::kMerge, 0));
+    ++hub.inputs;
+  }
+  hub.outputs.push_back(MakeRoute(down, HopStart::kMerged, kNone, HopEnd::kTarget, 0));
+  groups_.push_back(std::move(group));
+  return static_cast<GroupId>(groups_.size() - 1);
+}
+
+void PacketEngine::set_burst_options(const BurstOptions& options) {
+  WT_CHECK(open_messages_ == 0) << "burst size changed with messages open";
+  burst_options_ = options;
+}
+
+void PacketEngine::set_retry_options(const RetryOptions& options) {
+  WT_CHECK(options.timeout_exponent <= 31) << "time-out exponent of 5 bits";
+  retry_options_ = options;
+  for (LinkState& link : links_) link.random = RandomStream(options.seed, link.options.name);
+}
+
+void PacketEngine::BreakFrame(std::uint32_t link, std::uint64_t frame) {
+  links_[link].break_frame = use_[link].packets + frame;
+  FindLossyRoutes();
+}
+
+/// Automatic buffers hold three bursts, whatever the message: the cut into bursts must not be what
+/// a wire waits for.
+void PacketEngine::MakeRoom(Route& route, Bytes burst) {
+  if (burst <= route.room_for) return;
+  route.room_for = burst;
+  for (std::uint32_t i = 0; i < route.hop_count; ++i) {
+    LinkState& link = links_[hops_[route.first_hop + i].link];
+    if (!link.credited) continue;
+    link.lane.credits.GrowTo(BufferFor(link, burst));
+    for (Lane& lane : link.more_lanes) lane.credits.GrowTo(BufferFor(link, burst));
+  }
+}
+
+std::string PacketEngine::DescribeStall() const {
+  std::string text;
+  for (const LinkState& link : links_) {
+    for (std::uint32_t i = 0; i < link.options.virtual_channels; ++i) {
+      const Lane& lane = i == 0 ? link.lane : link.more_lanes[i - 1];
+      if (lane.arbiter.empty()) continue;
+      text += "link " + link.options.name;
+      if (link.options.virtual_channels > 1) text += ", virtual channel " + std::to_string(i);
+      text += ": ";
+      lane.arbiter.ForEach(members_, [&](std::uint32_t id) {
+        const Queue& queue = queues_[id];
+        text += queue.source             ? "a source"
+                : queue.in_link == kNone ? "a reduction"
+                                         : links_[queue.in_link].options.name;
+        text += " waits with " + FormatSize(NextPayload(queue)) + "; ";
+      });
+      if (link.credited) {
+        text += "credits: " + FormatSize(lane.credits.available()) + " of " +
+                FormatSize(lane.credits.capacity()) + " free, " + FormatSize(lane.credits.held()) +
+                " held by the receiver, " + FormatSize(lane.credits.returning()) +
+                " on the way back\n";
+      } else {
+        text += link.paused ? "paused by the receiver, where " +
+                                  FormatSize(link.ingress.waiting()) + " wait\n"
+                            : "not paused\n";
+      }
+    }
+  }
+  for (const Message& message : messages_) {
+    if (message.merge == kNone || message.delivered) continue;
+    const Group& group = groups_[message.group];
+    const std::vector<MergeSlot>& slots = merges_[message.merge];
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const std::uint32_t want = group.nodes[i % group.nodes.size()].inputs;
+      if (slots[i].arrived == 0 || slots[i].arrived == want) continue;
+      text += "reduction of group " + std::to_string(message.group) + " has data of " +
+              std::to_string(slots[i].arrived) + " of " + std::to_string(want) + " members\n";
+      break;
+    }
+  }
+  return text;
+}
+
+void PacketEngine::Reset() {
+  WT_CHECK(open_messages_ == 0) << open_messages_ << " messages open";
+  for (LinkState& link : links_) {
+    for (std::uint32_t i = 0; i < link.options.virtual_channels; ++i) {
+      Lane& lane = LaneOf(link, static_cast<std::uint8_t>(i));
+      WT_CHECK(lane.arbiter.empty()) << link.options.name << " has waiting bursts";
+      lane.credits.Reset();
+      lane.credits.ShrinkTo(BufferFor(link, Bytes(0)));
+    }
+    WT_CHECK(link.flight_first == kNone) << link.options.name << " has bursts in flight";
+    link.next_lane = 0;
+    link.ingress.Reset();
+    link.paused = false;
+    link.timing.Reset();
+    link.serve_at = CreditCounter::kUnknown;
+    link.largest = 1;
+    link.sized_payload = Bytes(UINT64_MAX);
+    link.random = RandomStream(retry_options_.seed, link.options.name);
+    link.break_frame = UINT64_MAX;
+  }
+  for (SharedBuffer& buffer : buffers_) buffer.Reset();
+  for (Queue& queue : queues_) queue.last_ready = SimTime();
+  for (OpenOrder& order : open_orders_) order.last_delivered = SimTime();
+  FindLossyRoutes();
+  for (Endpoint& endpoint : endpoints_) StartFresh(endpoint);
+  for (NicPacer& nic : nics_) nic.Reset();
+  for (Stripe& stripe : stripes_) stripe.next = 0;
+  for (Route& route : routes_) route.room_for = Bytes(0);
+  for (Group& group : groups_) {
+    for (Route& route : group.up) route.room_for = Bytes(0);
+    for (TreeNode& node : group.nodes) {
+      for (Route& route : node.outputs) route.room_for = Bytes(0);
+    }
+  }
+  std::fill(use_.begin(), use_.end(), LinkUse{});
+}
+
+}  // namespace windtunnel

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collectives/timing/one_node_model.h"
+
 namespace windtunnel {
 namespace {
 
@@ -15,6 +17,15 @@ bool EightBit(DataType type) { return type == DataType::kInt8 || type == DataTyp
 double Fullness(const EndpointQuery& query) {
   const double share = std::min(1.0, query.threads / kFullBlock);
   return share * share;
+}
+
+// What the small-message terms of the closed forms ask for.
+timing::CallFacts SizeFacts(const EndpointQuery& query) {
+  timing::CallFacts facts;
+  facts.function = query.function;
+  facts.size = query.size.count() == 0 ? MiB(1) : query.size;
+  facts.ranks = query.ranks;
+  return facts;
 }
 
 }  // namespace
@@ -70,7 +81,7 @@ NvlsStageTimes NvlsTimes(const EndpointQuery& query, const timing::GpuConstants&
 Picoseconds NodeHopReaction(const EndpointQuery& query, const timing::GpuConstants& gpu) {
   switch (query.protocol) {
     case Protocol::kLl:
-      return FromMicroseconds(gpu.ll_hop_us);
+      return FromMicroseconds(gpu.ll_hop_us - timing::SmallLlSaving(gpu, SizeFacts(query)));
     case Protocol::kLl128:
       return FromMicroseconds(gpu.ll128_hop_us);
     case Protocol::kSimple:
@@ -85,6 +96,7 @@ Picoseconds NetworkHopReaction(const EndpointQuery& query, const timing::FabricC
   switch (query.protocol) {
     case Protocol::kLl:
       us = fabric.ll_hop_us;
+      if (2 * SizeFacts(query).first_hop_bytes() <= fabric.inline_bytes) us -= fabric.inline_us;
       break;
     case Protocol::kLl128:
       us = fabric.ll128_hop_us;

@@ -18,6 +18,8 @@ struct EndpointQuery {
   std::uint32_t channels = 1;
   std::uint32_t heads = 1;  ///< NVLS: parts that one rank each reduces.
   bool several_nodes = false;
+  Bytes size;  ///< As nccl-tests counts it; 0: large.
+  std::uint32_t ranks = 1;
 };
 
 /// Costs of the blocks of a ring or tree. Source of the form: docs/timing-model.md.

@@ -424,7 +424,9 @@ struct Simulation::Impl final : ExecutionSetting {
              .channels = decision.channels,
              .heads = static_cast<std::uint32_t>(
                  std::max<std::size_t>(1, decision.layout.nvls_heads.size())),
-             .several_nodes = paths->node_count() > 1};
+             .several_nodes = paths->node_count() > 1,
+             .size = Bytes(LogicalBytes(request)),
+             .ranks = request.rank_count};
     times = {};
     nvls_stages = false;
     launch = {};

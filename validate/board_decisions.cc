@@ -13,6 +13,7 @@
 
 #include "collectives/nccl/communicator.h"
 #include "collectives/timing/plan_facts.h"
+#include "validate/early_decisions.h"
 
 namespace windtunnel::validate {
 namespace {
@@ -108,7 +109,8 @@ Graph NetworkGraph(const Platform& platform, const MeasuredRun& run, Generation 
   const double gpus = facts.gpus_per_node();
   Graph graph;
   double rate = NicClass(nic);
-  graph.channels = nics;
+  constexpr double kMostSearched = 32;  // Half of MAXCHANNELS: the search doubles them later.
+  graph.channels = std::min(nics, kMostSearched);
   if (gpus == 1 && nics == 1 && nic >= 50) {
     graph.channels = 2;  // One NIC of 400 Gb/s carries two channels of 24.
     rate = 24;
@@ -118,7 +120,7 @@ Graph NetworkGraph(const Platform& platform, const MeasuredRun& run, Generation 
       graph.channels = gpus;  // NCCL's verbs transport fuses the two ports of a card.
       rate = NicClass(2 * nic);
     } else {
-      graph.channels = std::min(32.0, nics);  // A channel for each NIC, up to the search's limit.
+      graph.channels = std::min(kMostSearched, nics);  // A channel for each NIC.
     }
   }
   if (facts.fabric_class == "tcpx") rate = 22;
@@ -140,7 +142,8 @@ Graph NetworkGraph(const Platform& platform, const MeasuredRun& run, Generation 
   }
   graph.split_tree = (wide && nics >= 8) || gpus == 1;
   if (wide && gpus >= 4 && facts.fabric_class != "tcpx") {
-    graph.heads = std::min(gpus, 8.0);
+    constexpr double kMostHeads = 32;  // NCCL_MAX_NVLS_ARITY
+    graph.heads = std::min(gpus, kMostHeads);
     const double per_gpu = rate;  // A head uses one NIC, or one fused pair of ports.
     graph.nvls_intra = generation == kBlackwell ? 48 : std::min(40.0, per_gpu);
     graph.nvls_inter = per_gpu;
@@ -229,7 +232,8 @@ nccl::Job MakeJob(const Platform& platform, const MeasuredRun& run) {
     node->graphs.push_back(MakeGraph(nccl::GraphId::kNvls, nccl::Pattern::kNvls, gpus, board,
                                      board.nvls_intra, board.nvls_inter, network,
                                      facts.nics_per_node, inside));
-  const bool peer = facts.path != timing::InNodePath::kPcieHost;
+  const bool peer =
+      facts.path == timing::InNodePath::kNvlink || facts.path == timing::InNodePath::kPciePeer;
   const double nic = ToGigabytesPerSecond(facts.nic_rate);
   for (std::uint32_t i = 0; i < gpus; ++i) {
     nccl::NodeDescription::Gpu gpu;
@@ -311,14 +315,14 @@ Decision BoardDecisions::Decide(const Platform& platform, const MeasuredRun& run
   Decision decision{.facts = platform.facts};
   CallFacts& facts = decision.facts;
   facts.size = size;
-  if (facts.version < NcclVersion{2, 0, 0}) {
-    // NCCL 1: rings of one channel, one protocol, chunks of a 4 MiB buffer's eighth.
-    facts.protocol = Protocol::kSimple;
-    facts.chunk = KiB(512);
-    const bool split =
-        facts.function == Function::kAllGather || facts.function == Function::kReduceScatter;
-    facts.channel_bytes =
-        Bytes(std::max<std::uint64_t>(1, split ? size.count() / facts.ranks : size.count()));
+  const bool early = facts.version < kTuningTableSince && facts.nodes == 1 &&
+                     facts.function != Function::kAllToAll && facts.function != Function::kSendRecv;
+  if (early) {
+    // Rings over NVLink were used twice.
+    const Graph board = OneNodeGraph(platform, GenerationOf(facts));
+    const std::uint32_t uses = facts.path == timing::InNodePath::kNvlink ? 2 : 1;
+    DecideEarly(facts, uses * static_cast<std::uint32_t>(board.channels),
+                facts.gpu_class == "p100");
     return decision;
   }
   // The tables begin with 2.10.3; older releases are taken as that one. Sends and receives are

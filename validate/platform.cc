@@ -144,12 +144,20 @@ std::string TopologyName(const MeasuredRun& run, const std::string& gpu_class,
   return "pcie";
 }
 
+/// Collections whose runs do not say who launches, but whose scripts do: one thread drives all GPUs
+/// of a node. Sources: Azure/AI-benchmarking-guide, Benchmarks/NCCLBandwidth.py
+/// (`all_reduce_perf -b 8 -e 8G -f 2 -g 8`); uuudown/Tartan, microbenchmark/scale_up_cl/nccl-v2/
+/// run_test.py (`-g 8`).
+constexpr std::string_view kOneThreadSources[] = {"Azure/AI-benchmarking-guide", "uuudown/Tartan"};
+
 void ReadLaunch(const MeasuredRun& run, timing::CallFacts& facts) {
   const auto threads = Number(run.command, R"(-t +(\d+))");
   if (threads && *threads > 1) return;  // A thread for each GPU.
   const auto gpus = Number(run.command, R"(-g +(\d+))");
   const auto noted = Number(run.notes, R"(-g +(\d+))");
-  const bool told = Has(Lower(run.notes + " " + run.command), "single process");
+  const bool known = std::any_of(std::begin(kOneThreadSources), std::end(kOneThreadSources),
+                                 [&](std::string_view name) { return Has(run.source, name); });
+  const bool told = known || Has(Lower(run.notes + " " + run.command), "single process");
   double driven = 1;
   if (gpus) {
     driven = *gpus;
@@ -240,9 +248,10 @@ Mapping MapRun(const MeasuredRun& run, const timing::TimingConstants& constants)
   } else if (facts.gpu_class == "pcie" ||
              (facts.gpu_class == "p100" && Has(interconnect, "pcie only"))) {
     const bool host = Has(interconnect, "no p2p") || Has(interconnect, "shm") ||
-                      Has(interconnect, "p2p disabled") || Has(gpu, "rtx 4090") ||
-                      facts.gpu_class == "p100";  // A ring of 8 crosses both sockets.
-    facts.path = host ? timing::InNodePath::kPcieHost : timing::InNodePath::kPciePeer;
+                      Has(interconnect, "p2p disabled") || Has(gpu, "rtx 4090");
+    facts.path = facts.gpu_class == "p100" ? timing::InNodePath::kPcieSockets  // A ring of 8 GPUs.
+                 : host                    ? timing::InNodePath::kPcieHost
+                                           : timing::InNodePath::kPciePeer;
     facts.link_rate = FromGigabytesPerSecond(PcieGbps(run, gpu));
     // Through host memory, both GPUs of one switch share its uplink.
     if (host && Has(interconnect, "pix")) facts.link_sharers = 2;

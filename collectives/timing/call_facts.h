@@ -27,7 +27,12 @@ Function ParseFunction(std::string_view text, const InputFault& where);
 /// thread drives all GPUs of the node in turn (nccl-tests `-g N`).
 enum class Launch : std::uint8_t { kThreadPerGpu, kOneThread };
 /// How GPUs of one node reach each other.
-enum class InNodePath : std::uint8_t { kNvlink, kPciePeer, kPcieHost };
+enum class InNodePath : std::uint8_t {
+  kNvlink,
+  kPciePeer,
+  kPcieHost,    ///< Through host memory.
+  kPcieSockets  ///< Through host memory of both sockets.
+};
 
 /// Rates of zero mean "the class's reference value". Sizes as nccl-tests counts them: the whole
 /// buffer (all-gather: gathered; reduce-scatter: before the scatter; all-to-all: one rank's).
@@ -45,6 +50,8 @@ struct CallFacts {
   std::uint32_t threads = 512;  ///< Per block.
   Bytes chunk;                  ///< At most this much data moves per hop, channel and loop.
   Bytes channel_bytes;  ///< Of the fullest channel; all-gather, reduce-scatter: of one rank's part.
+  /// Broadcast and reduce: what a rank passes on at a time; 0: NCCL's smallest slice.
+  Bytes chain_piece;
   std::uint32_t nvls_heads = 0;  ///< NVLS and NVLSTree.
   std::uint32_t peer_parts = 1;  ///< All-to-all, send-receive: channels towards one peer.
 
@@ -61,6 +68,13 @@ struct CallFacts {
   nccl::NcclVersion version = nccl::kDefaultNcclVersion;
 
   std::uint32_t gpus_per_node() const { return nodes == 0 ? ranks : ranks / nodes; }
+  /// Data of the first chunk that a hop carries: a small message is not cut, since NCCL rounds a
+  /// chunk up to a block's threads.
+  double first_hop_bytes() const {
+    const double bytes = static_cast<double>(size.count());
+    const bool parts = function == Function::kAllGather || function == Function::kReduceScatter;
+    return parts ? bytes / ranks : bytes;
+  }
 };
 
 /// What a share of the time is spent on.

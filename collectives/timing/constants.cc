@@ -52,12 +52,15 @@ constexpr Field<SharedConstants> kSharedFields[] = {
     {"own_block_gbps", &SharedConstants::own_block_gbps},
     {"pcie_peer_share", &SharedConstants::pcie_peer_share},
     {"pcie_host_share", &SharedConstants::pcie_host_share},
+    {"pcie_sockets_share", &SharedConstants::pcie_sockets_share},
+    {"host_broadcast_gain", &SharedConstants::host_broadcast_gain},
 };
 
 constexpr Field<GpuConstants> kGpuFields[] = {
     {"link_raw_gbps", &GpuConstants::link_raw_gbps},
     {"launch_us", &GpuConstants::launch_us},
     {"ll_hop_us", &GpuConstants::ll_hop_us},
+    {"ll_first_sector_us", &GpuConstants::ll_first_sector_us},
     {"more_blocks_us", &GpuConstants::more_blocks_us},
     {"full_block_copying_us", &GpuConstants::full_block_copying_us},
     {"ll_round_us", &GpuConstants::ll_round_us},
@@ -98,6 +101,8 @@ constexpr Field<FabricConstants> kFabricFields[] = {
     {"ll_wire_gbps", &FabricConstants::ll_wire_gbps},
     {"handshake_bytes", &FabricConstants::handshake_bytes},
     {"handshake_us", &FabricConstants::handshake_us},
+    {"inline_bytes", &FabricConstants::inline_bytes},
+    {"inline_us", &FabricConstants::inline_us},
     {"hop_growth_us", &FabricConstants::hop_growth_us},
     {"message_us", &FabricConstants::message_us},
     {"ll128_share", &FabricConstants::ll128_share},

@@ -22,7 +22,8 @@ struct SharedConstants {
   double proxy_turn_us = 0, ll_lag_gbps = 0, two_rank_bubble = 0, nvls_tree_fill = 0;
   double tree_simple_share = 0, ring_slice_fill = 0, self_copy_gbps = 0, pair_share = 0;
   double peer_channel_gbps = 0, own_block_gbps = 0;
-  double pcie_peer_share = 0, pcie_host_share = 0;
+  double pcie_peer_share = 0, pcie_host_share = 0, pcie_sockets_share = 0;
+  double host_broadcast_gain = 0;
 };
 
 /// Constants of one GPU generation. Rates hold at `link_raw_gbps` and scale with the link.
@@ -31,7 +32,8 @@ struct GpuConstants {
   std::vector<std::string> boards;
   bool fitted = false;  ///< false: rules stand in for runs.
   double link_raw_gbps = 0;
-  double launch_us = 0, ll_hop_us = 0, more_blocks_us = 0, full_block_copying_us = 0;
+  double launch_us = 0, ll_hop_us = 0, ll_first_sector_us = 0, more_blocks_us = 0,
+         full_block_copying_us = 0;
   double ll_round_us = 0, ll128_hop_us = 0, ll128_block_gbps = 0;
   double slice_overhead_us = 0, slice_overhead_at_link = 0, block_gbps = 0, link_gbps = 0;
   double nvls_period_us = 0, nvls_channel_gbps = 0, nvls_limit_gbps = 0;
@@ -51,6 +53,8 @@ struct FabricConstants {
   double ll_wire_gbps = 0;     ///< LL's limit per NIC, wire bytes.
   double handshake_bytes = 0;  ///< Wire message from which a rendezvous is paid; 0: none.
   double handshake_us = 0;
+  double inline_bytes = 0;   ///< LL wire message that still travels inside its descriptor; 0: none.
+  double inline_us = 0;      ///< What such a message saves on a hop.
   double hop_growth_us = 0;  ///< More per doubling of the nodes beyond two.
   double message_us = 0;     ///< Per message and channel, not overlapped.
   double ll128_share = 0, all_to_all_share = 0, peer_us = 0;

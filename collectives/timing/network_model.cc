@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "collectives/timing/one_node_model.h"
 #include "sim/check.h"
 #include "sim/error.h"
 
@@ -63,7 +64,7 @@ Terms TermsOf(const CallFacts& facts, const TimingConstants& constants) {
   double nic = NetworkTermsOf(facts, fabric, facts.protocol, 0).nic_gbps;
   switch (facts.protocol) {
     case Protocol::kLl:
-      t.nv_hop_us = gpu.network_ll_hop_us;
+      t.nv_hop_us = gpu.network_ll_hop_us - SmallLlSaving(gpu, facts);
       t.block_gbps = gpu.network_ll_gbps;
       nic = std::min(nic, fabric.ll_wire_gbps);
       break;
@@ -257,6 +258,8 @@ NetworkTerms NetworkTermsOf(const CallFacts& facts, const FabricConstants& fabri
                   std::max(0.0, std::log2(static_cast<double>(std::max(1u, facts.nodes))) - 1);
   if (fabric.handshake_bytes > 0 && message_bytes >= fabric.handshake_bytes)
     terms.handshake_us = fabric.handshake_us;
+  if (protocol == Protocol::kLl && 2 * facts.first_hop_bytes() <= fabric.inline_bytes)
+    terms.hop_us -= fabric.inline_us;
   return terms;
 }
 

@@ -16,6 +16,10 @@ double RoundedMaximum(double a, double b);
 /// A tree of one node is a chain up and down (not fitted). Contract: `facts.nodes` is 1.
 TimeBreakdown OneNodeTime(const CallFacts& facts, const TimingConstants& constants);
 
+/// What a hop of LL is shorter in an all-reduce of few bytes: one chunk has them all, the others
+/// are empty. All-gathers of as few bytes per rank do not show it.
+double SmallLlSaving(const GpuConstants& gpu, const CallFacts& facts);
+
 /// Rate of one GPU's links that rings can use, GB/s: the fitted share of the raw rate, scaled to
 /// the link the topology states.
 double UsableLinkGbps(const CallFacts& facts, const GpuConstants& gpu,

@@ -93,8 +93,10 @@ CallFacts FactsOf(const Vector& vector) {
 }
 
 TEST(NetworkModel, GivesTheTimesOfTheFit) {
+  const auto reference = testing::SourceDir() / "tests/collectives/timing/reference";
+  const TimingConstants constants(reference / "gpu.yaml", reference / "fabric.yaml");
   for (const Vector& vector : kVectors) {
-    EXPECT_NEAR(PredictTime(FactsOf(vector)).us() / vector.us, 1.0, 2e-5)
+    EXPECT_NEAR(PredictTime(FactsOf(vector), constants).us() / vector.us, 1.0, 2e-5)
         << vector.machine.fabric << " " << ToString(vector.algorithm) << " "
         << Name(vector.protocol) << " " << vector.bytes;
   }

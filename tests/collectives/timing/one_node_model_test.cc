@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "collectives/timing/time_model.h"
+#include "tests/support/test_support.h"
 
 namespace windtunnel::timing {
 namespace {
@@ -120,10 +121,45 @@ CallFacts FactsOf(const Vector& vector) {
 }
 
 TEST(OneNodeModel, GivesTheTimesOfTheFitToThePrintedDigits) {
+  const auto reference = testing::SourceDir() / "tests/collectives/timing/reference";
+  const TimingConstants constants(reference / "gpu.yaml", reference / "fabric.yaml");
   for (const Vector& vector : kVectors) {
-    EXPECT_NEAR(PredictTime(FactsOf(vector)).us(), vector.us, 0.0051)
+    EXPECT_NEAR(PredictTime(FactsOf(vector), constants).us(), vector.us, 0.0051)
         << vector.gpu << " " << Name(vector.function) << " " << vector.bytes;
   }
+}
+
+TEST(OneNodeModel, HopsOfAFirstSectorAreShorterInASmallAllReduceOnly) {
+  CallFacts facts = FactsOf(kVectors[6]);  // 8 H100, all-reduce, LL.
+  const auto at = [&](std::uint64_t bytes) {
+    facts.size = Bytes(bytes);
+    facts.channel_bytes = Bytes(bytes);
+    return PredictTime(facts).us();
+  };
+  const double saved = TimingConstants::Shipped().Gpu("h100").ll_first_sector_us;
+  EXPECT_DOUBLE_EQ(at(8), at(32));
+  // 14 hops; half of the saving is gone at twice the sector.
+  EXPECT_NEAR(at(64) - at(32), 14 * saved / 2, 1e-9);
+  EXPECT_NEAR(at(128) - at(64), 14 * saved / 4, 1e-9);
+  facts.function = Function::kAllGather;
+  EXPECT_DOUBLE_EQ(at(8), at(512));
+}
+
+TEST(OneNodeModel, AChainIsFilledPieceByPiece) {
+  CallFacts facts = FactsOf(kVectors[0]);
+  facts.gpu_class = "p100";
+  facts.path = InNodePath::kPcieSockets;
+  facts.link_rate = FromGigabytesPerSecond(15.75);
+  facts.function = Function::kReduce;
+  facts.protocol = Protocol::kSimple;
+  facts.size = facts.channel_bytes = MiB(8);
+  facts.chunk = KiB(512);
+  const double short_fill = PredictTime(facts).us(Cause::kPipelineFill);
+  facts.chain_piece = KiB(512);
+  const double long_fill = PredictTime(facts).us(Cause::kPipelineFill);
+  // Six more hops wait for 480 KiB more.
+  const double link = TimingConstants::Shipped().shared().pcie_sockets_share * 15.75;
+  EXPECT_NEAR(long_fill - short_fill, 6 * 480 * 1024 / (link * 1000), 0.01);
 }
 
 TEST(OneNodeModel, SharesAddUpToTheTotalAndNameTheBound) {

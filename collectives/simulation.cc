@@ -493,7 +493,10 @@ struct Simulation::Impl final : ExecutionSetting {
     auto ways = std::make_unique<JobPaths>(*paths);
     const auto way_of = [&](const Block& sender, const Peer& to) {
       const JobPaths::Path& way = WayOf(*ways, sender, to);
-      return ConnectionWay{.cost = CostOf(way, sender), .route = way.route, .fixed = !way.by_load};
+      return ConnectionWay{.cost = CostOf(way, sender),
+                           .route = way.route,
+                           .fixed = !way.by_load,
+                           .one_per_route = true};
     };
     auto run = RunSymmetric(plan, level->usable, *this, way_of, &why_not);
     // Later calls find the ways taken that this one takes.

@@ -369,10 +369,56 @@ class FoldedProgram final : public Program {
   mutable std::set<std::vector<Peer>> known_;  // Few: a schedule repeats its peers.
 };
 
+// The folded network, watched for the one thing that the proof cannot see: messages of two
+// connections put on one route at one instant. Which of them goes first is told by the order in
+// which the ranks of the full run come up, and that is not the same for all.
+class WatchedNetwork final : public Network {
+ public:
+  explicit WatchedNetwork(const Cluster& cluster) : network_(cluster) {}
+  bool tied() const { return tied_; }
+  /// A further connection uses the route.
+  void Share(RouteId route) { shared_[route] = true; }
+
+  std::string_view name() const override { return network_.name(); }
+  RouteId AddRoute(const Route& route) override {
+    const RouteId id = network_.AddRoute(route);
+    shared_.resize(id + 1, false);
+    last_send_.resize(id + 1, kNever);
+    return id;
+  }
+  GroupId AddGroup(GroupKind kind, DeviceId hub, DeviceId owner,
+                   std::span<const DeviceId> members) override {
+    return network_.AddGroup(kind, hub, owner, members);
+  }
+  void Send(RouteId route, Bytes size, std::uint64_t token) override {
+    const std::uint64_t now = network_.queue().now().since_start().count();
+    tied_ = tied_ || (shared_[route] && last_send_[route] == now);
+    last_send_[route] = now;
+    network_.Send(route, size, token);
+  }
+  void SendGroup(GroupId group, Bytes size, std::uint64_t token) override {
+    network_.SendGroup(group, size, token);
+  }
+  void set_client(NetworkClient* client) override { network_.set_client(client); }
+  EventQueue& queue() override { return network_.queue(); }
+  std::span<const LinkUse> link_use() const override { return network_.link_use(); }
+  std::uint64_t open_messages() const override { return network_.open_messages(); }
+  std::string DescribeStall() const override { return network_.DescribeStall(); }
+  void Reset() override { network_.Reset(); }
+  void RunToIdle() override { network_.RunToIdle(); }
+
+ private:
+  static constexpr std::uint64_t kNever = UINT64_MAX;
+  FlowNetwork network_;
+  std::vector<bool> shared_;
+  std::vector<std::uint64_t> last_send_;
+  bool tied_ = false;
+};
+
 class FoldedSetting final : public ExecutionSetting {
  public:
   FoldedSetting(const Plan& plan, const Fold& fold, ExecutionSetting& setting, const Ports& ports,
-                FlowNetwork& network)
+                WatchedNetwork& network)
       : plan_(plan), fold_(fold), setting_(setting), ports_(ports), network_(network) {}
   ConnectionPath PathOf(const Block& sender, const Peer& to) override {
     // Several blocks of a rank may share channel and role: the way tells which one is meant.
@@ -384,9 +430,15 @@ class FoldedSetting final : public ExecutionSetting {
       if (way == nullptr) continue;
       ConnectionPath path = way->cost;
       if (path.local) return path;
-      Route folded = way->route;
-      for (LinkId& link : folded) link = fold_.Representative(link);
-      path.route = network_.AddRoute(folded);
+      const auto [shared, fresh] = routes_.try_emplace(way->route, 0);
+      if (fresh || !way->one_per_route) {
+        Route folded = way->route;
+        for (LinkId& link : folded) link = fold_.Representative(link);
+        shared->second = network_.AddRoute(folded);
+      } else {
+        network_.Share(shared->second);
+      }
+      path.route = shared->second;
       return path;
     }
     WT_CHECK(false) << "a way out of the folded plan that the plan does not have";
@@ -407,11 +459,13 @@ class FoldedSetting final : public ExecutionSetting {
   const Fold& fold_;
   ExecutionSetting& setting_;
   const Ports& ports_;
-  FlowNetwork& network_;
+  WatchedNetwork& network_;
+  std::map<Route, RouteId> routes_;  // Of rank 0, unfolded.
 };
 
-SymmetricRun RunFolded(const Plan& plan, const Cluster& cluster, ExecutionSetting& setting,
-                       const Fold& fold) {
+// Nothing when the order of two messages would have to be guessed.
+std::optional<SymmetricRun> RunFolded(const Plan& plan, const Cluster& cluster,
+                                      ExecutionSetting& setting, const Fold& fold) {
   const std::uint32_t ranks = plan.request.rank_count;
   Ports ports;
   Plan folded;
@@ -425,9 +479,10 @@ SymmetricRun RunFolded(const Plan& plan, const Cluster& cluster, ExecutionSettin
     block.program = std::make_shared<FoldedProgram>(block.program, fold.grid(), ports);
     folded.blocks.push_back(std::move(block));
   }
-  FlowNetwork network(cluster);
+  WatchedNetwork network(cluster);
   FoldedSetting folded_setting(plan, fold, setting, ports, network);
   const ExecutionResult one = RunTimed(folded, network, folded_setting);
+  if (network.tied()) return std::nullopt;
   SymmetricRun run;
   run.symmetry = fmt::format("{}: 1 of {} simulated", fold.grid().Describe(), ranks);
   run.result.time = one.time;
@@ -466,7 +521,10 @@ std::optional<SymmetricRun> RunSymmetric(const Plan& plan, const Cluster& cluste
   for (Grid& grid : Candidates(ranks)) {
     Fold fold(plan, cluster, setting, way_of, std::move(grid));
     std::string why = fold.Prove();
-    if (why.empty()) return RunFolded(plan, cluster, setting, fold);
+    if (why.empty()) {
+      if (auto run = RunFolded(plan, cluster, setting, fold)) return run;
+      return refuse("two connections of a rank send on one route at one instant");
+    }
     if (why == kWaysVary) return refuse(std::move(why));
     if (first_reason.empty()) first_reason = std::move(why);
   }

@@ -23,6 +23,9 @@ struct ConnectionWay {
   Route route;          ///< Not used when `cost.local`.
   /// False when it depends on the ways asked for before: the proof then gives up.
   bool fixed = true;
+  /// Connections of equal routes are one route of the network: their messages follow each other.
+  /// Else each has a route of its own, and they share.
+  bool one_per_route = false;
 };
 using WayOfConnection = std::function<ConnectionWay(const Block& sender, const Peer& to)>;
 
@@ -36,6 +39,7 @@ using WayOfConnection = std::function<ConnectionWay(const Block& sender, const P
 /// - no way depends on the order in which ways are chosen;
 /// - each translation maps the links of all routes one to one onto links of equal rate, latency and
 ///   frames. Max-min shares depend on nothing else, so all ranks see the same times.
+/// - in the run, no two connections of a rank put a message on one route at one instant.
 /// Then rank 0 is simulated on the network folded by that map: a link stands for all it is mapped
 /// to, and a message to a peer arrives at rank 0 itself. Times are those of the full simulation to
 /// the picosecond.

@@ -128,6 +128,27 @@ TEST(SymmetricExecutorTest, AllReduceOnATorusIsATranslation) {
               "translations of 3 x 4 ranks: 1 of 12 simulated");
 }
 
+// Two channels on one route: first one behind the other, then both at once.
+TEST(SymmetricExecutorTest, MessagesThatMeetOnOneRouteAreNotFolded) {
+  const Cluster cluster = Analytical("Switch", "8");
+  FlowNetwork network(cluster);
+  PlainSetting setting = Slow(cluster, network);
+  const auto one_per_route = [&](const Block& from, const Peer& to) {
+    ConnectionWay way = WaysOf(setting)(from, to);
+    way.one_per_route = true;
+    return way;
+  };
+  const CollectiveRequest request{.rank_count = 8, .count = 8 * 4096};
+  std::string why;
+  for (const std::uint32_t channels : {1u, 2u}) {
+    const Plan plan =
+        FindAlgorithm("ring").MakePlan(request, PlainLayout(request, channels, 1 << 30));
+    EXPECT_EQ(RunSymmetric(plan, cluster, setting, one_per_route, &why).has_value(), channels == 1);
+    EXPECT_TRUE(RunSymmetric(plan, cluster, setting, WaysOf(setting)).has_value());
+  }
+  EXPECT_EQ(why, "two connections of a rank send on one route at one instant");
+}
+
 TEST(SymmetricExecutorTest, WaysThatDependOnTheirOrderAreNotFolded) {
   const Cluster cluster = Analytical("Switch", "8");
   FlowNetwork network(cluster);

@@ -1,0 +1,353 @@
+// The levels of fidelity against each other: the same plan on the same network, packet by packet,
+// as flows, and against what no network can beat. Bands: 2 % of the closed form on an idle network
+// and 5 % between flow and packet under load, from 1 MiB per flow on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+
+#include "collectives/analytic_bound.h"
+#include "collectives/functional.h"
+#include "collectives/simulation.h"
+#include "interconnect/fabric.h"
+#include "interconnect/flow_network.h"
+#include "interconnect/packet_network.h"
+#include "interconnect/topology_file.h"
+#include "tests/support/plain_setting.h"
+
+namespace windtunnel {
+namespace {
+
+using ::windtunnel::testing::AllToAllPlan;
+using ::windtunnel::testing::PlainSetting;
+using ::windtunnel::testing::RingPlan;
+
+constexpr BitsPerSecond kRate = GigabytesPerSecond(50);
+constexpr double kFlowBand = 0.05;
+
+/// Endpoints with a port of `kRate` each on a fabric with InfiniBand's frames.
+Cluster Fabric(std::uint32_t endpoints, const std::string& kind,
+               std::map<std::string, std::string> options = {}) {
+  Topology topology;
+  for (std::uint32_t i = 0; i < endpoints; ++i) {
+    topology.devices.push_back(
+        {.name = "gpu" + std::to_string(i), .kind = DeviceKind::kGpu, .node = i});
+  }
+  topology.node_count = endpoints;
+  BuildFabric({.kind = kind, .rate = kRate, .options = std::move(options)}, Catalogue::Shipped(),
+              &topology);
+  return Cluster(std::move(topology));
+}
+
+struct Levels {
+  double packet_us = 0;
+  double flow_us = 0;
+  double bound_us = 0;
+};
+
+Levels RunLevels(const Plan& plan, const Cluster& cluster,
+                 const std::vector<std::uint32_t>& places = {}) {
+  const auto time_on = [&](Network& network) {
+    PlainSetting setting(cluster, network);
+    setting.places = places;
+    return ToMicroseconds(RunTimed(plan, network, setting).time);
+  };
+  PacketNetwork packet(cluster.topology());
+  FlowNetwork flow(cluster);
+  FlowNetwork idle(cluster, {.contention = false});
+  PlainSetting setting(cluster, idle);
+  setting.places = places;
+  return {time_on(packet), time_on(flow), ToMicroseconds(BoundOf(plan, idle, setting).time)};
+}
+
+void ExpectAgreement(const Levels& levels, double band, const std::string& what) {
+  EXPECT_NEAR(levels.flow_us / levels.packet_us, 1, band) << what;
+  EXPECT_GE(levels.packet_us, levels.bound_us) << what;
+  EXPECT_GE(levels.flow_us, levels.bound_us) << what;
+}
+
+/// Every pair is one message, all at once, each on a channel of its own.
+Plan Messages(std::uint32_t ranks, const std::vector<std::pair<Rank, Rank>>& pairs, Bytes size) {
+  Plan plan;
+  plan.request = {.function = Function::kAllToAll,
+                  .rank_count = ranks,
+                  .type = DataType::kInt8,
+                  .count = size.count()};
+  plan.algorithm = "messages";
+  std::uint32_t channel = 0;
+  for (const auto& [from, to] : pairs) {
+    const Peer target{to, 0};
+    const Peer source{from, 0};
+    auto sends = std::make_shared<ListProgram>();
+    sends->Append({.count = size.count(), .send_to = {&target, 1}, .has_source = true});
+    auto receives = std::make_shared<ListProgram>();
+    receives->Append(
+        {.count = size.count(), .receive_from = {&source, 1}, .has_destination = true});
+    plan.blocks.push_back({from, channel, "send", sends});
+    plan.blocks.push_back({to, channel, "receive", receives});
+    ++channel;
+  }
+  return plan;
+}
+
+TEST(LevelsTest, OnAnIdleNetworkAMessageTakesItsClosedForm) {
+  for (const Cluster& cluster :
+       {Fabric(8, "single-switch"), Fabric(8, "leaf-spine", {{"ports_per_leaf", "4"}}),
+        Fabric(8, "torus", {{"sides", "2x4"}})}) {
+    const Route route = *cluster.FindRoute(cluster.gpus()[0], cluster.gpus()[7]);
+    const WireFormat format = LinkWireFormat(cluster.topology(), route[0]);
+    for (const Bytes size : {MiB(1), MiB(16), MiB(256)}) {
+      const double closed =
+          ToMicroseconds(SerializationTime(format.Wire(size), kRate) + cluster.Latency(route));
+      const Levels levels = RunLevels(Messages(8, {{0, 7}}, size), cluster);
+      const std::string what =
+          std::to_string(route.size()) + " hops, " + std::to_string(size.count() >> 20) + " MiB";
+      EXPECT_NEAR(levels.packet_us / closed, 1, 0.02) << what;
+      EXPECT_NEAR(levels.flow_us / closed, 1, 1e-6) << what;
+      ExpectAgreement(levels, 0.02, what);
+    }
+  }
+}
+
+TEST(LevelsTest, OnAnIdleNetworkCollectivesTakeTheirClosedForm) {
+  const Cluster cluster = Fabric(8, "single-switch");
+  const Route route = *cluster.FindRoute(cluster.gpus()[0], cluster.gpus()[1]);
+  const WireFormat format = LinkWireFormat(cluster.topology(), route[0]);
+  for (const std::uint64_t mib : {8, 64}) {
+    const Bytes chunk = MiB(mib) / 8;
+    const double closed =
+        14 * ToMicroseconds(SerializationTime(format.Wire(chunk), kRate) + cluster.Latency(route));
+    const Levels levels = RunLevels(RingPlan(8, MiB(mib).count() / 4), cluster);
+    EXPECT_NEAR(levels.packet_us / closed, 1, 0.02) << mib;
+    ExpectAgreement(levels, 0.02, "ring");
+  }
+}
+
+// Four, two or one of four senders cross one uplink of a port's rate.
+TEST(LevelsTest, FlowsShareASingleBottleneck) {
+  const Cluster cluster =
+      Fabric(8, "leaf-spine", {{"ports_per_leaf", "4"}, {"oversubscription", "4:1"}});
+  for (const Bytes size : {MiB(1), MiB(8)}) {
+    for (const auto& pairs : std::vector<std::vector<std::pair<Rank, Rank>>>{
+             {{0, 4}, {1, 5}, {2, 6}, {3, 7}}, {{0, 4}, {1, 5}, {2, 3}}, {{0, 4}, {1, 2}}}) {
+      ExpectAgreement(RunLevels(Messages(8, pairs, size), cluster), kFlowBand,
+                      std::to_string(pairs.size()) + " messages");
+    }
+  }
+}
+
+TEST(LevelsTest, AnIncastIsBoundByItsTarget) {
+  const Cluster cluster = Fabric(17, "single-switch");
+  for (const std::uint32_t senders : {2u, 10u, 16u}) {
+    for (const Bytes size : {MiB(1), MiB(4)}) {
+      std::vector<std::pair<Rank, Rank>> pairs;
+      for (Rank r = 1; r <= senders; ++r) pairs.emplace_back(r, 0);
+      const Levels levels = RunLevels(Messages(17, pairs, size), cluster);
+      ExpectAgreement(levels, kFlowBand, std::to_string(senders) + " to one");
+      const double wire = static_cast<double>(size.count()) * senders / 50e3;
+      EXPECT_GE(levels.flow_us, wire);
+    }
+  }
+}
+
+TEST(LevelsTest, AllToAllAgrees) {
+  for (const std::uint32_t ranks : {8u, 16u}) {
+    ExpectAgreement(
+        RunLevels(AllToAllPlan(ranks, MiB(1).count() / 4), Fabric(ranks, "single-switch")),
+        kFlowBand, std::to_string(ranks) + " ranks");
+  }
+}
+
+// 4:1 between two leaves of four: what crosses has a quarter of a port's rate.
+class OversubscribedTest : public ::testing::Test {
+ protected:
+  const Cluster cluster_ =
+      Fabric(8, "leaf-spine", {{"ports_per_leaf", "4"}, {"oversubscription", "4:1"}});
+  const Cluster open_ = Fabric(8, "leaf-spine", {{"ports_per_leaf", "4"}, {"spines", "4"}});
+  const std::vector<std::uint32_t> alternating_ = {0, 4, 1, 5, 2, 6, 3, 7};
+};
+
+TEST_F(OversubscribedTest, AllToAllIsBoundByWhatCrosses) {
+  const Levels levels = RunLevels(AllToAllPlan(8, MiB(4).count() / 4), cluster_);
+  ExpectAgreement(levels, kFlowBand, "all to all");
+  // 16 messages over each uplink.
+  const double message = static_cast<double>(MiB(4).count()) / 50e3;
+  EXPECT_NEAR(levels.packet_us / message, 16, 0.8);
+}
+
+TEST_F(OversubscribedTest, ARingByLeafIsNotSlowedAndAnAlternatingOneFourTimes) {
+  const Plan ring = RingPlan(8, MiB(64).count() / 4);
+  const Levels ordered = RunLevels(ring, cluster_);
+  const Levels ordered_open = RunLevels(ring, open_);
+  const Levels alternating = RunLevels(ring, cluster_, alternating_);
+  ExpectAgreement(ordered, kFlowBand, "by leaf");
+  ExpectAgreement(ordered_open, kFlowBand, "by leaf, open");
+  ExpectAgreement(alternating, kFlowBand, "alternating");
+  EXPECT_NEAR(ordered.packet_us / ordered_open.packet_us, 1, 0.02);
+  EXPECT_NEAR(ordered.flow_us / ordered_open.flow_us, 1, 0.001);
+  EXPECT_NEAR(alternating.packet_us / ordered.packet_us, 4, 0.2);
+  EXPECT_NEAR(alternating.flow_us / ordered.flow_us, 4, 0.1);
+}
+
+// Until the uplink is slower than a port: four ports at 8:1 share half of one's rate.
+TEST_F(OversubscribedTest, ARingByLeafSlowsOnlyBelowThePortsRate) {
+  const Plan ring = RingPlan(8, MiB(64).count() / 4);
+  const Levels equal = RunLevels(ring, cluster_);
+  const Levels half = RunLevels(
+      ring, Fabric(8, "leaf-spine", {{"ports_per_leaf", "4"}, {"oversubscription", "8:1"}}));
+  ExpectAgreement(equal, kFlowBand, "uplink as fast as a port");
+  ExpectAgreement(half, kFlowBand, "uplink half as fast");
+  EXPECT_NEAR(half.flow_us / equal.flow_us, 2, 0.05);
+  EXPECT_NEAR(half.packet_us / equal.packet_us, 2, 0.1);
+}
+
+// Which of several networks and orders is faster does not depend on the level.
+TEST(LevelsTest, AlternativesComeInTheSameOrder) {
+  const Plan all_to_all = AllToAllPlan(8, MiB(1).count() / 4);
+  const Plan ring = RingPlan(8, MiB(16).count() / 4);
+  const std::vector<std::uint32_t> alternating = {0, 4, 1, 5, 2, 6, 3, 7};
+  std::vector<Levels> runs;
+  for (const Cluster& cluster :
+       {Fabric(8, "single-switch"),
+        Fabric(8, "leaf-spine", {{"ports_per_leaf", "4"}, {"oversubscription", "4:1"}}),
+        Fabric(8, "leaf-spine", {{"ports_per_leaf", "4"}, {"oversubscription", "2:1"}}),
+        Fabric(8, "rail-optimised", {{"ports_per_leaf", "4"}})}) {
+    runs.push_back(RunLevels(all_to_all, cluster));
+    runs.push_back(RunLevels(ring, cluster));
+    runs.push_back(RunLevels(ring, cluster, alternating));
+  }
+  for (std::size_t a = 0; a < runs.size(); ++a) {
+    ExpectAgreement(runs[a], kFlowBand, "alternative " + std::to_string(a));
+    for (std::size_t b = 0; b < runs.size(); ++b) {
+      // Those that packet level tells apart by more than the band.
+      if (runs[a].packet_us < runs[b].packet_us * (1 - kFlowBand)) {
+        EXPECT_LT(runs[a].flow_us, runs[b].flow_us) << a << " before " << b;
+      }
+    }
+  }
+}
+
+SimulationOptions At(Fidelity fidelity, const std::string& algorithm = "") {
+  SimulationOptions options{.fidelity = fidelity, .algorithm = algorithm};
+  options.ideal_endpoints = true;
+  return options;
+}
+
+// Two hosts of eight on rails: NCCL's rings cross between equal NICs.
+TEST(LevelsTest, ARingOverRailsAgrees) {
+  const Topology topology = LoadTopology("hgx-h100*2:ib-ndr-rail");
+  for (const std::uint64_t mib : {64, 256}) {
+    const CollectiveRequest request{.rank_count = 16, .count = MiB(mib).count() / 4};
+    const CallOutcome packet =
+        Simulation(Cluster(topology), At(Fidelity::kPacket, "ring")).Run(request);
+    const CallOutcome flow =
+        Simulation(Cluster(topology), At(Fidelity::kFlow, "ring")).Run(request);
+    EXPECT_NEAR(ToMicroseconds(flow.time) / ToMicroseconds(packet.time), 1, kFlowBand) << mib;
+    EXPECT_GE(packet.time, packet.ideal) << mib;
+    EXPECT_GE(flow.time, flow.ideal) << mib;
+  }
+}
+
+// Payload and time are separate: no level changes a bit of the gradients.
+TEST(LevelsTest, GradientsAreTheSameBitsAtEveryLevel) {
+  const Topology topology = LoadTopology("hgx-h100*2:ib-ndr-rail");
+  CollectiveRequest request{.rank_count = 16, .count = 50'003};
+  for (const char* algorithm :
+       {"", "ring", "tree", "direct", "halving-doubling", "recursive-doubling"}) {
+    std::vector<std::vector<std::byte>> results;
+    for (const Fidelity fidelity : {Fidelity::kPacket, Fidelity::kFlow, Fidelity::kAnalytic}) {
+      const Simulation simulation(Cluster(topology), At(fidelity, algorithm));
+      RankBuffers buffers = MakeBuffers(request);
+      std::uint32_t state = 2463534242;
+      for (auto& input : buffers.input) {
+        for (std::size_t i = 0; i + 4 <= input.size(); i += 4) {
+          state = state * 1664525 + 1013904223;
+          const float gradient = static_cast<float>(static_cast<std::int32_t>(state)) * 3.1e-9F;
+          std::memcpy(input.data() + i, &gradient, 4);
+        }
+      }
+      RunFunctional(simulation.PlanOf(request), buffers);
+      std::vector<std::byte> all;
+      for (const auto& output : buffers.output) all.insert(all.end(), output.begin(), output.end());
+      results.push_back(std::move(all));
+    }
+    EXPECT_TRUE(results[0] == results[1]) << algorithm;
+    EXPECT_TRUE(results[0] == results[2]) << algorithm;
+  }
+}
+
+/// Endpoints on a torus or switch, as other simulators write them.
+Topology Imported(const std::string& kinds, const std::string& counts) {
+  const bool two = kinds.find(',') != std::string::npos;
+  return ReadTopologyText("topology: [ " + kinds + " ]\nnpus_count: [ " + counts +
+                              " ]\nbandwidth: [ " + (two ? "50, 50" : "50") + " ]\nlatency: [ " +
+                              (two ? "500, 500" : "500") + " ]\n",
+                          TopologyFormat::kYaml, "test");
+}
+
+// One rank in place of all gives what all give: times, links, shares, everything but the events.
+TEST(FoldingTest, ChangesNothingButTheWork) {
+  struct Case {
+    const char* algorithm;
+    const char* kinds;
+    const char* counts;
+    const char* symmetry;
+  };
+  for (const Case& c :
+       {Case{"ring", "Switch", "96", "rotations of 96 ranks: 1 of 96 simulated"},
+        Case{"ring", "Ring", "96", "rotations of 96 ranks: 1 of 96 simulated"},
+        Case{"direct", "Switch", "96", "rotations of 96 ranks: 1 of 96 simulated"},
+        Case{"direct", "FullyConnected", "96", "rotations of 96 ranks: 1 of 96 simulated"},
+        Case{"halving-doubling", "Switch", "128",
+             "exchanges over 7 bits of the rank: 1 of 128 simulated"},
+        Case{"torus", "Ring, Ring", "8, 16", "translations of 8 x 16 ranks: 1 of 128 simulated"}}) {
+    const Topology topology = Imported(c.kinds, c.counts);
+    SimulationOptions options = At(Fidelity::kFlow, c.algorithm);
+    Simulation folded(Cluster(topology), options);
+    options.fold_symmetry = false;
+    Simulation full(Cluster(topology), options);
+    for (const std::uint64_t per_rank : {1, 4096}) {
+      const CollectiveRequest request{.rank_count = full.rank_count(),
+                                      .count = per_rank * full.rank_count() * 4};
+      const CallOutcome one = folded.Run(request);
+      const CallOutcome all = full.Run(request);
+      SCOPED_TRACE(std::string(c.algorithm) + " on " + c.kinds);
+      EXPECT_EQ(one.symmetry, c.symmetry) << one.no_symmetry;
+      EXPECT_EQ(all.symmetry, "");
+      EXPECT_EQ(one.time, all.time);
+      EXPECT_EQ(one.messages, all.messages);
+      EXPECT_EQ(one.bound, all.bound);
+      EXPECT_EQ(one.ideal, all.ideal);
+      ASSERT_EQ(one.shares.size(), all.shares.size());
+      for (std::size_t i = 0; i < all.shares.size(); ++i) {
+        EXPECT_EQ(one.shares[i].time, all.shares[i].time) << all.shares[i].cause;
+      }
+      ASSERT_EQ(one.links.size(), all.links.size());
+      for (std::size_t i = 0; i < all.links.size(); ++i) {
+        EXPECT_EQ(one.links[i].name, all.links[i].name);
+        EXPECT_EQ(one.links[i].use.payload, all.links[i].use.payload);
+        EXPECT_EQ(one.links[i].use.wire, all.links[i].use.wire);
+        EXPECT_EQ(one.links[i].use.busy, all.links[i].use.busy);
+        EXPECT_EQ(one.links[i].use.packets, all.links[i].use.packets);
+      }
+    }
+  }
+}
+
+// A proof that fails leaves the run as it would have been without it.
+TEST(FoldingTest, AFailedProofChangesNothing) {
+  const Topology topology = Imported("Ring, Ring", "8, 16");
+  SimulationOptions options = At(Fidelity::kFlow, "ring");
+  const CollectiveRequest request{.rank_count = 128, .count = 128 * 1024};
+  const CallOutcome tried = Simulation(Cluster(topology), options).Run(request);
+  options.fold_symmetry = false;
+  const CallOutcome plain = Simulation(Cluster(topology), options).Run(request);
+  EXPECT_EQ(tried.symmetry, "");
+  EXPECT_NE(tried.no_symmetry, "");
+  EXPECT_EQ(tried.time, plain.time);
+  EXPECT_EQ(tried.events, plain.events);
+}
+
+}  // namespace
+}  // namespace windtunnel

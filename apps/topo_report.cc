@@ -61,7 +61,7 @@ std::string DevicesText(const Topology& topology) {
   for (const auto& [key, count] : counts) {
     const auto& [kind, model, sm] = key;
     std::string facts;
-    if (const CatalogueDevice* found = Catalogue::Shipped().FindDevice(model)) facts = found->title;
+    if (const DeviceModel* found = Catalogue::Shipped().FindDevice(model)) facts = found->title;
     if (sm != 0) facts += fmt::format("{}sm {}", facts.empty() ? "" : ", ", sm);
     out += fmt::format("  {:>6} {:<15} {:<22} {}\n", count, Name(kind), model.empty() ? "-" : model,
                        facts);
@@ -314,7 +314,7 @@ void CheckSlots(const Cluster& cluster, std::vector<TopologyFinding>* findings) 
                        link->generation == 0 ? "" : fmt::format(" Gen{}", link->generation)),
            Percent(Gbs(link->rate), best[device.kind])});
     }
-    const CatalogueDevice* model = Catalogue::Shipped().FindDevice(device.model);
+    const DeviceModel* model = Catalogue::Shipped().FindDevice(device.model);
     if (model != nullptr && model->pcie_width != 0 && link->width < model->pcie_width &&
         device.kind == DeviceKind::kGpu && link->generation != 0 &&
         Gbs(link->rate) >= 0.99 * best[device.kind]) {

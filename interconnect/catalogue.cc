@@ -54,10 +54,10 @@ class EntryReader {
   const proto::FieldLines& lines_;
 };
 
-CatalogueDevice ReadDevice(const proto::DeviceModelEntry& entry, const EntryReader& reader) {
+DeviceModel ReadDevice(const proto::DeviceModelEntry& entry, const EntryReader& reader) {
   const auto kind = DeviceKindFromName(entry.kind());
   if (!kind) reader.Fail("kind", entry.kind(), "unknown device kind", JoinNames(DeviceKindNames()));
-  CatalogueDevice model;
+  DeviceModel model;
   model.name = entry.name();
   model.kind = *kind;
   model.title = entry.title();
@@ -143,13 +143,13 @@ const Catalogue& Catalogue::Shipped() {
   return catalogue;
 }
 
-const CatalogueDevice* Catalogue::FindDevice(std::string_view model) const {
+const DeviceModel* Catalogue::FindDevice(std::string_view model) const {
   const auto found = by_name_.find(model);
   return found == by_name_.end() ? nullptr : &devices_[found->second];
 }
 
-const CatalogueDevice& Catalogue::Device(std::string_view model, const InputFault& where) const {
-  if (const CatalogueDevice* found = FindDevice(model)) return *found;
+const DeviceModel& Catalogue::Device(std::string_view model, const InputFault& where) const {
+  if (const DeviceModel* found = FindDevice(model)) return *found;
   std::vector<std::string> known;
   for (const auto& [name, index] : by_name_) known.push_back(name);
   InputFault fault = where;

@@ -16,7 +16,7 @@
 namespace windtunnel {
 
 /// One product. Zero or empty = the catalogue does not say.
-struct CatalogueDevice {
+struct DeviceModel {
   std::string name;  ///< "h200-sxm"
   DeviceKind kind = DeviceKind::kGpu;
   std::string title;                       ///< "NVIDIA H200 SXM 141 GB"
@@ -68,16 +68,16 @@ class Catalogue {
                             std::string_view links_yaml, std::string_view links_name);
 
   /// By name or alias; nothing when unknown.
-  const CatalogueDevice* FindDevice(std::string_view model) const;
+  const DeviceModel* FindDevice(std::string_view model) const;
   /// @throws ConfigError built on `where`, with the nearest known model.
-  const CatalogueDevice& Device(std::string_view model, const InputFault& where) const;
+  const DeviceModel& Device(std::string_view model, const InputFault& where) const;
   /// Nothing when the kind has no such generation. Generation 0 finds the entry without one.
   const LinkModel* FindLink(LinkKind kind, std::uint32_t generation) const;
-  const std::vector<CatalogueDevice>& devices() const { return devices_; }
+  const std::vector<DeviceModel>& devices() const { return devices_; }
   const std::vector<LinkModel>& links() const { return links_; }
 
  private:
-  std::vector<CatalogueDevice> devices_;
+  std::vector<DeviceModel> devices_;
   std::vector<LinkModel> links_;
   std::map<std::string, std::size_t, std::less<>> by_name_;
 };

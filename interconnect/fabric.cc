@@ -108,7 +108,7 @@ std::optional<BitsPerSecond> PortRate(const Device& nic, const Catalogue& catalo
     if (megabits <= 0) megabits = 10'000;  // NVIDIA/nccl src/graph/topo.cc: speed <= 0 is 10 Gb/s.
     return BitsPerSecond(static_cast<std::uint64_t>(megabits) * 1'000'000);
   }
-  const CatalogueDevice* model = catalogue.FindDevice(nic.model);
+  const DeviceModel* model = catalogue.FindDevice(nic.model);
   if (model == nullptr || model->port_rate.count() == 0) return std::nullopt;
   return model->port_rate;
 }

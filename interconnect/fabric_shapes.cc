@@ -33,7 +33,7 @@ class Weaver {
       throw ConfigError(std::move(fault));
     }
     model_ = spec.model.empty() ? "network-switch" : spec.model;
-    const CatalogueDevice& model = catalogue.Device(model_, spec.where);
+    const DeviceModel& model = catalogue.Device(model_, spec.where);
     forwarding_ = model.forwarding_latency;
     radix_ = model.ports != 0 ? model.ports : kStandardRadix;
     const LinkModel* cable = catalogue.FindLink(LinkKind::kNetwork, 0);

@@ -195,8 +195,8 @@ class Reader {
     };
     const auto family = Integer(text("familyid"));
     const auto model = Integer(text("modelid"));
-    const CatalogueDevice* best = nullptr;
-    for (const CatalogueDevice& candidate : catalogue_.devices()) {
+    const DeviceModel* best = nullptr;
+    for (const DeviceModel& candidate : catalogue_.devices()) {
       if (candidate.kind != DeviceKind::kCpu || candidate.arch != text("arch")) continue;
       if (candidate.arch != "x86_64") return candidate.name;
       if (candidate.vendor != text("vendor")) continue;
@@ -340,12 +340,12 @@ class Reader {
     }
   }
 
-  const CatalogueDevice* GpuModel(const XmlElement& pci) const {
+  const DeviceModel* GpuModel(const XmlElement& pci) const {
     if (complete_gpu_ != nullptr) return complete_gpu_;
     const std::string* vendor = pci.Find("vendor");
     const std::string* device = pci.Find("device");
     if (vendor == nullptr || device == nullptr) return nullptr;
-    for (const CatalogueDevice& model : catalogue_.devices()) {
+    for (const DeviceModel& model : catalogue_.devices()) {
       if (model.kind == DeviceKind::kGpu && model.pci_device == *device &&
           model.pci_vendor == *vendor)
         return &model;
@@ -355,7 +355,7 @@ class Reader {
 
   void AddGpu(const XmlElement& pci, const XmlElement* gpu, Device device, DeviceId parent) {
     device.kind = DeviceKind::kGpu;
-    const CatalogueDevice* model = GpuModel(pci);
+    const DeviceModel* model = GpuModel(pci);
     if (gpu == nullptr) {  // Completion of a skeleton, formats of cloud images.
       device.index = completed_gpus_++;
       device.sm = model->sm;
@@ -423,7 +423,7 @@ class Reader {
 
   // Where the device id tells nothing: the first GPU of the catalogue with that compute capability.
   std::string ModelBySm(const Device& device) {
-    for (const CatalogueDevice& model : catalogue_.devices()) {
+    for (const DeviceModel& model : catalogue_.devices()) {
       if (model.kind != DeviceKind::kGpu || model.sm != device.sm) continue;
       const std::string text = fmt::format(
           "{}: sm {} of a device id that is not in the catalogue; memory and compute figures are "
@@ -539,7 +539,7 @@ class Reader {
       for (std::size_t j = i + 1; j < cpus.size(); ++j) {
         const Device& a = out_.devices[cpus[i]];
         if (a.node != out_.devices[cpus[j]].node) continue;
-        const CatalogueDevice* cpu = catalogue_.FindDevice(a.model);
+        const DeviceModel* cpu = catalogue_.FindDevice(a.model);
         const BitsPerSecond rate = cpu != nullptr ? cpu->numa_rate : model->lane_rate;
         Join(cpus[i], cpus[j], {.kind = LinkKind::kNuma, .rate = rate, .latency = model->latency});
       }
@@ -674,8 +674,8 @@ class Reader {
   const nccl::XmlDocument& document_;
   const Catalogue& catalogue_;
   bool strict_;
-  const CatalogueDevice* complete_gpu_ = nullptr;
-  const CatalogueDevice* complete_nic_ = nullptr;
+  const DeviceModel* complete_gpu_ = nullptr;
+  const DeviceModel* complete_nic_ = nullptr;
   Topology out_;
   std::map<std::string, std::uint32_t> hosts_;
   bool several_hosts_ = false;

@@ -57,9 +57,7 @@ class Writer {
 
  private:
   const Device& device(DeviceId id) const { return topology_.devices[id]; }
-  const CatalogueDevice* ModelOf(DeviceId id) const {
-    return catalogue_.FindDevice(device(id).model);
-  }
+  const DeviceModel* ModelOf(DeviceId id) const { return catalogue_.FindDevice(device(id).model); }
   static const std::string* Attribute(const Device& d, const std::string& name) {
     const auto found = d.attributes.find(name);
     return found == d.attributes.end() ? nullptr : &found->second;
@@ -125,7 +123,7 @@ class Writer {
 
   XmlElement Cpu(DeviceId id) {
     const Device& d = device(id);
-    const CatalogueDevice* model = ModelOf(id);
+    const DeviceModel* model = ModelOf(id);
     if (model == nullptr) model = catalogue_.FindDevice("xeon-skylake");
     XmlElement element{.name = "cpu"};
     Put(d, "host_hash", nodes_.size() > 1 ? fmt::format("{:#x}", d.node + 1) : "", &element);
@@ -166,7 +164,7 @@ class Writer {
 
   XmlElement Pci(DeviceId id, const Link& link) {
     const Device& d = device(id);
-    const CatalogueDevice* model = ModelOf(id);
+    const DeviceModel* model = ModelOf(id);
     XmlElement element{.name = "pci"};
     element.Set("busid", bus_ids_[id]);
     const char* generic = d.kind == DeviceKind::kGpu   ? "0x030200"
@@ -229,7 +227,7 @@ class Writer {
 
   XmlElement Gpu(DeviceId id) {
     const Device& d = device(id);
-    const CatalogueDevice* model = ModelOf(id);
+    const DeviceModel* model = ModelOf(id);
     XmlElement element{.name = "gpu"};
     element.Set("dev", fmt::format("{}", d.index));
     element.Set("sm", fmt::format("{}", d.sm));

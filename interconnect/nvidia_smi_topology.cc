@@ -284,7 +284,7 @@ class Reader {
 
   void AddNuma(const std::map<std::size_t, DeviceId>& cpu_of) {
     const LinkModel* numa = catalogue_.FindLink(LinkKind::kNuma, 0);
-    const CatalogueDevice* cpu = catalogue_.FindDevice("xeon-skylake");
+    const DeviceModel* cpu = catalogue_.FindDevice("xeon-skylake");
     for (auto a = cpu_of.begin(); a != cpu_of.end(); ++a) {
       for (auto b = std::next(a); b != cpu_of.end(); ++b) {
         Join(a->second, b->second,
@@ -372,8 +372,8 @@ class Reader {
   std::vector<std::string> names_;
   std::vector<std::vector<std::string>> cells_;
   std::vector<std::string> affinity_;
-  const CatalogueDevice* gpu_ = nullptr;
-  const CatalogueDevice* nic_ = nullptr;
+  const DeviceModel* gpu_ = nullptr;
+  const DeviceModel* nic_ = nullptr;
   std::size_t matrices_ = 0;
   Topology out_;
 };

@@ -77,7 +77,7 @@ class HostReader {
   void ReadDevice(const proto::DeviceEntry& entry, const std::string& path, bool outside) {
     Device device;
     device.model = entry.model();
-    const CatalogueDevice* model = nullptr;
+    const DeviceModel* model = nullptr;
     if (!entry.model().empty()) model = &catalogue_.Device(entry.model(), Where(path + ".model"));
     if (!entry.kind().empty()) {
       const auto kind = DeviceKindFromName(entry.kind());
@@ -169,13 +169,13 @@ class HostReader {
     return ids;
   }
 
-  const CatalogueDevice* ModelOf(DeviceId id) const {
+  const DeviceModel* ModelOf(DeviceId id) const {
     return catalogue_.FindDevice(out_->devices[id].model);
   }
 
   // What the end's data sheet says, 0 when it says nothing.
   std::uint32_t EndFigure(DeviceId id, LinkKind kind, bool width) const {
-    const CatalogueDevice* model = ModelOf(id);
+    const DeviceModel* model = ModelOf(id);
     if (model == nullptr) return 0;
     if (kind == LinkKind::kNvlink) return width ? model->nvlink_count : model->nvlink_generation;
     if (kind == LinkKind::kPcie) return width ? model->pcie_width : model->pcie_generation;
@@ -204,7 +204,7 @@ class HostReader {
     if (link.kind == LinkKind::kNuma) {
       BitsPerSecond rate;
       for (const DeviceId end : {link.from, link.to}) {
-        const CatalogueDevice* cpu = ModelOf(end);
+        const DeviceModel* cpu = ModelOf(end);
         if (cpu == nullptr || cpu->numa_rate.count() == 0) continue;
         if (rate.count() == 0 || cpu->numa_rate < rate) rate = cpu->numa_rate;
       }

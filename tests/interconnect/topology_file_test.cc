@@ -51,7 +51,7 @@ TEST(TopologyFile, CatalogueGivesTheRatesOfTheDataSheets) {
   EXPECT_NEAR(rate(LinkKind::kPcie, 6, 16), 121, 0.01);
   EXPECT_EQ(catalogue.FindDevice("h200-sxm")->memory_rate, GigabytesPerSecond(4800));
   EXPECT_EQ(catalogue.FindDevice("h200-sxm")->compute_units, 132u);
-  for (const CatalogueDevice& model : catalogue.devices())
+  for (const DeviceModel& model : catalogue.devices())
     EXPECT_FALSE(model.sources.empty()) << model.name;
 }
 

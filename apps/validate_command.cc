@@ -13,6 +13,7 @@
 #include "sim/error.h"
 #include "validate/baseline.h"
 #include "validate/diagnosis.h"
+#include "validate/leave_out.h"
 #include "validate/report.h"
 #include "validate/run.h"
 #include "validate/scores.h"
@@ -97,14 +98,20 @@ int RunValidate(const std::vector<std::string>& arguments) {
   const auto scored =
       validate::Score(runs, *decisions, constants.get(),
                       [&](std::size_t done, std::size_t total) { progress.Show(done, total); });
+  std::vector<validate::LeftOut> left_out;
+  if (options.leave_out)
+    left_out = validate::LeaveEachOut(scored, constants.get(), options.threads);
   if (!options.json.empty())
-    WriteOutputFile("--json", options.json, validate::JsonReport(scored, decisions->name()));
+    WriteOutputFile("--json", options.json,
+                    validate::JsonReport(scored, decisions->name(), left_out));
   if (!options.csv.empty()) WriteOutputFile("--csv", options.csv, validate::CsvReport(scored));
   if (!options.write_baseline.empty())
     WriteOutputFile("--write-baseline", options.write_baseline,
                     validate::WriteBaseline(validate::BaselineOf(scored)));
-  if (!options.stdout_taken())
+  if (!options.stdout_taken()) {
     std::fputs(validate::TextReport(scored, decisions->name(), options.report).c_str(), stdout);
+    if (!left_out.empty()) fmt::print("\n{}", validate::TextLeaveOut(left_out));
+  }
   return ChecksHold(options, scored) ? kExitDone : kExitJobFailed;
 }
 

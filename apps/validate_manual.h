@@ -25,6 +25,11 @@ DESCRIPTION
 
   SET is one of the shipped sets, "public" or "nvidia"; without it, both.
 
+  At the end, for the whole shipped set or with --leave-out: platforms left out. Whole classes (a GPU
+  generation, a transport) get the constants of their neighbours, platforms of known classes those of
+  the class; both are searched again without the runs left out, and these are scored: what you may
+  expect on a platform that is not in the set.
+
   With --log, one log of your own: the kind is told from the text. Tables of nccl-tests and
   rccl-tests in every layout, and their JSON, are compared size by size. Other kinds (NCCL_DEBUG
   logs, nvidia-smi topo, p2pBandwidthLatencyTest, nvbandwidth, ib_write_bw and ib_write_lat, OSU,
@@ -51,6 +56,8 @@ OPTIONS
                    with its curve; "-" is stdout
   --csv FILE       the pairs, one line each
   --runs           one line a run
+  --leave-out, --no-leave-out
+                   with or without the tables of platforms left out
   --steps          list steps of measured curves that the model does not have
   --search-topology
                    decide on what NCCL's search finds on each run's topology instead of the usual

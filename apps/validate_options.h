@@ -26,6 +26,7 @@ struct ValidateOptions {
   double tolerance = 0.03;                ///< Of --baseline, fraction.
   std::optional<double> require_plateau;  ///< Fraction.
   bool diagnose = false;
+  bool leave_out = false;  ///< On by default for the whole shipped set.
   bool require_goals = false;
   bool search_topology = false;
   unsigned threads = 0;  ///< 0: one per core.

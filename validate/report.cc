@@ -148,7 +148,8 @@ std::string TextReport(const std::vector<ScoredRun>& runs, const std::string& de
   return text;
 }
 
-std::string JsonReport(const std::vector<ScoredRun>& runs, const std::string& decisions) {
+std::string JsonReport(const std::vector<ScoredRun>& runs, const std::string& decisions,
+                       const std::vector<LeftOut>& left_out) {
   using Json = nlohmann::ordered_json;
   const auto bands_json = [](const Bands& bands) {
     Json list = Json::array();
@@ -188,6 +189,7 @@ std::string JsonReport(const std::vector<ScoredRun>& runs, const std::string& de
     misses.push_back(
         {{"group", ToString(miss.group)}, {"band", kBandNames[miss.band]}, {"missed", miss.what}});
   result["goals_missed"] = std::move(misses);
+  if (!left_out.empty()) result["leave_out"] = Json::parse(JsonLeaveOut(left_out));
   Json list = Json::array();
   for (const ScoredRun& run : runs) {
     Json entry = {{"id", run.run.id},         {"set", run.run.set},

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "validate/leave_out.h"
 #include "validate/scores.h"
 
 namespace windtunnel::validate {
@@ -17,7 +18,9 @@ struct ReportOptions {
 std::string TextReport(const std::vector<ScoredRun>& runs, const std::string& decisions,
                        const ReportOptions& options);
 /// For machines: every pair (measured, simulated, NCCL's estimate, data sheet) with its decision.
-std::string JsonReport(const std::vector<ScoredRun>& runs, const std::string& decisions);
+/// `left_out` under the key "leave_out" where there is any.
+std::string JsonReport(const std::vector<ScoredRun>& runs, const std::string& decisions,
+                       const std::vector<LeftOut>& left_out = {});
 /// One line a pair.
 std::string CsvReport(const std::vector<ScoredRun>& runs);
 

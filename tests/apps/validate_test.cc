@@ -144,6 +144,15 @@ std::string SlowLog() {
   return text + "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1\n";
 }
 
+TEST(ValidateLeaveOut, StandsAtTheEndOfTheWholeSetAndCanBeLeftAway) {
+  const auto with = testing::RunProgram({"validate", "nvidia", "--leave-out"});
+  ASSERT_EQ(with.exit_code, 0) << with.err;
+  EXPECT_THAT(with.out, HasSubstr("platforms of known classes left out"));
+  const auto without = testing::RunProgram({"validate", "--no-leave-out"});
+  ASSERT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_THAT(without.out, Not(HasSubstr("left out")));
+}
+
 TEST(ValidateDiagnose, ALogIsExplainedWithItsCurveAndWhatToCheck) {
   const fs::path log = testing::TemporaryDir() / "all_reduce_perf.log";
   Write(log, "all_reduce_perf -b 8 -e 1G -f 4\n" + SlowLog());

@@ -16,13 +16,19 @@
 #include "validate/logs/other_logs.h"
 #include "validate/report.h"
 #include "validate/scores.h"
+#include "validate/value_check.h"
 
 namespace windtunnel {
 namespace {
 
+struct LoggedRun {
+  validate::CollectiveTable table;
+  validate::MeasuredRun run;
+};
+
 /// Every table of the log as a run.
-std::vector<validate::MeasuredRun> RunsOfLog(const ValidateOptions& options,
-                                             const std::string& text, validate::LogKind kind) {
+std::vector<LoggedRun> RunsOfLog(const ValidateOptions& options, const std::string& text,
+                                 validate::LogKind kind) {
   const InputFault where{.file = options.log};
   std::vector<validate::CollectiveTable> tables;
   if (kind == validate::LogKind::kNcclTestsJson) {
@@ -30,7 +36,7 @@ std::vector<validate::MeasuredRun> RunsOfLog(const ValidateOptions& options,
   } else {
     tables = validate::ReadCollectiveTables(text);
   }
-  std::vector<validate::MeasuredRun> runs;
+  std::vector<LoggedRun> runs;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     for (const std::string& warning : tables[i].warnings())
       fmt::print(stderr, "windtunnel: {}: {}\n", options.log, warning);
@@ -41,7 +47,7 @@ std::vector<validate::MeasuredRun> RunsOfLog(const ValidateOptions& options,
     if (!options.collective.empty()) run.collective = options.collective;
     if (!options.version.empty()) run.nccl = options.version;
     if (!options.topology.empty()) run.topology = options.topology;
-    runs.push_back(std::move(run));
+    runs.push_back({std::move(tables[i]), std::move(run)});
   }
   if (runs.empty())
     throw ConfigError({.file = options.log, .problem = "holds no table with usable rows"});
@@ -71,9 +77,11 @@ std::string SizeTable(const validate::ScoredRun& scored) {
   return text;
 }
 
-int DiagnoseLog(const ValidateOptions& options, const std::vector<validate::MeasuredRun>& runs,
+int DiagnoseLog(const ValidateOptions& options, const std::vector<LoggedRun>& logged,
                 const validate::DecisionSource& decisions,
                 const timing::TimingConstants& constants) {
+  std::vector<validate::MeasuredRun> runs;
+  for (const LoggedRun& one : logged) runs.push_back(one.run);
   const auto diagnoses = validate::DiagnoseAll(runs, decisions, constants, options.threads);
   for (const validate::Diagnosis& diagnosis : diagnoses)
     if (!diagnosis.why_not.empty()) RefuseTopology(options, diagnosis.why_not);
@@ -110,22 +118,27 @@ int ValidateLog(const ValidateOptions& options) {
   }
   const ChosenConstants constants(options);
   const auto decisions = ChosenDecisions(options);
-  const std::vector<validate::MeasuredRun> runs = RunsOfLog(options, text, kind);
+  const std::vector<LoggedRun> runs = RunsOfLog(options, text, kind);
   if (options.diagnose) return DiagnoseLog(options, runs, *decisions, constants.get());
   std::vector<validate::ScoredRun> scored;
-  for (const validate::MeasuredRun& run : runs) {
-    scored.push_back(validate::ScoreRun(run, *decisions, constants.get()));
+  for (const LoggedRun& run : runs) {
+    scored.push_back(validate::ScoreRun(run.run, *decisions, constants.get()));
     if (!scored.back().counted) RefuseTopology(options, scored.back().why_not);
   }
   if (!options.json.empty())
     WriteOutputFile("--json", options.json, validate::JsonReport(scored, decisions->name()));
   if (!options.csv.empty()) WriteOutputFile("--csv", options.csv, validate::CsvReport(scored));
   if (options.stdout_taken()) return kExitDone;
-  for (const validate::ScoredRun& one : scored) {
-    std::fputs(SizeTable(one).c_str(), stdout);
-    const validate::Summary all = validate::SummariseRun(one, validate::Predictor::kWindtunnel);
-    fmt::print("median {:.1f} %, p90 {:.1f} %, worst {:.1f} %, bias {:+.1f} %\n\n",
-               100 * all.median, 100 * all.p90, 100 * all.worst, 100 * all.bias);
+  for (std::size_t i = 0; i < scored.size(); ++i) {
+    std::fputs(SizeTable(scored[i]).c_str(), stdout);
+    const validate::Summary all =
+        validate::SummariseRun(scored[i], validate::Predictor::kWindtunnel);
+    fmt::print("{}all sizes: median {:.1f} %, p90 {:.1f} %, worst {:.1f} %, bias {:+.1f} %\n",
+               validate::BandTable(scored[i]), 100 * all.median, 100 * all.p90, 100 * all.worst,
+               100 * all.bias);
+    fmt::print(
+        "{}{}\n", validate::TextCliffs({scored[i]}),
+        validate::TextValueCheck(validate::CheckValues(runs[i].table, scored[i], options.ulp)));
   }
   return kExitDone;
 }

@@ -58,6 +58,10 @@ OPTIONS
   --runs           one line a run
   --leave-out, --no-leave-out
                    with or without the tables of platforms left out
+  --repeats        list min, average, p99 and max of every size that was repeated; stalls are listed
+                   without it
+  --ulp N          units in the last place by which sums in a switch may differ from run to run (4);
+                   for the values of --log. Rings and trees add in a fixed order
   --steps          list steps of measured curves that the model does not have
   --search-topology
                    decide on what NCCL's search finds on each run's topology instead of the usual

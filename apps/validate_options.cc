@@ -48,6 +48,7 @@ ValidateOptions ParseValidateOptions(const std::vector<std::string>& arguments) 
   app.add_option("--baseline", options.baseline);
   app.add_option("--write-baseline", options.write_baseline);
   app.add_option("--tolerance", tolerance);
+  app.add_option("--ulp", options.ulp)->check(CLI::Range(0.0, 1e6));
   app.add_option("--require-plateau", plateau);
   app.add_option("--gpu-constants", options.gpu_constants);
   app.add_option("--fabric-constants", options.fabric_constants);
@@ -55,6 +56,7 @@ ValidateOptions ParseValidateOptions(const std::vector<std::string>& arguments) 
   app.add_flag("--diagnose", options.diagnose);
   app.add_flag("--leave-out,!--no-leave-out", leave_out);
   app.add_flag("--runs", options.report.runs);
+  app.add_flag("--repeats", options.report.repeats);
   app.add_flag("--steps", options.report.steps);
   app.add_flag("--search-topology", options.search_topology);
   app.add_flag("--require-goals", options.require_goals);

@@ -25,6 +25,7 @@ struct ValidateOptions {
   std::string write_baseline;             ///< File to write.
   double tolerance = 0.03;                ///< Of --baseline, fraction.
   std::optional<double> require_plateau;  ///< Fraction.
+  double ulp = 4;                         ///< Of sums in a switch, for values of a log.
   bool diagnose = false;
   bool leave_out = false;  ///< On by default for the whole shipped set.
   bool require_goals = false;

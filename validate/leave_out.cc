@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -191,26 +190,9 @@ std::string ClassOf(const ScoredRun& run, bool network) {
   return network ? run.platform.facts.fabric_class : run.platform.facts.gpu_class;
 }
 
-/// The board of a run as its class lists it ("H200"), the longest entry that its text holds.
-std::string BoardOf(const ScoredRun& run, const TimingConstants& constants) {
-  const auto fold = [](std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-      const auto u = static_cast<unsigned char>(c);
-      out += std::isalnum(u) ? static_cast<char>(std::toupper(u)) : '-';
-    }
-    return out;
-  };
-  const std::string text = fold(run.run.gpu);
-  std::string best;
-  for (const std::string& board : constants.Gpu(run.platform.facts.gpu_class).boards)
-    if (board.size() > best.size() && text.find(fold(board)) != std::string::npos) best = board;
-  return best;
-}
-
 std::string PlatformOf(const ScoredRun& run, bool network, const TimingConstants& constants) {
   return network ? run.platform.facts.fabric_class + " with " + run.platform.facts.gpu_class
-                 : BoardOf(run, constants);
+                 : BoardOf(run.run.gpu, constants.Gpu(run.platform.facts.gpu_class));
 }
 
 std::string KeyOf(const ScoredRun& run, LeaveLevel level, bool network,

@@ -206,6 +206,22 @@ nccl::NcclVersion UsualVersion(const std::string& date) {
   return {2, 28, 9};
 }
 
+std::string BoardOf(const std::string& text, const timing::GpuConstants& gpu) {
+  const auto fold = [](std::string_view raw) {
+    std::string out;
+    for (const char c : raw) {
+      const auto u = static_cast<unsigned char>(c);
+      out += std::isalnum(u) ? static_cast<char>(std::toupper(u)) : '-';
+    }
+    return out;
+  };
+  const std::string name = fold(text);
+  std::string best;
+  for (const std::string& board : gpu.boards)
+    if (board.size() > best.size() && name.find(fold(board)) != std::string::npos) best = board;
+  return best;
+}
+
 Mapping MapRun(const MeasuredRun& run, const timing::TimingConstants& constants) {
   Mapping mapping;
   const auto refuse = [&](std::string reason) {

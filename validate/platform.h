@@ -32,6 +32,10 @@ struct Mapping {
 Mapping MapRun(const MeasuredRun& run,
                const timing::TimingConstants& constants = timing::TimingConstants::Shipped());
 
+/// The board that `text` names, as its class lists it ("NVIDIA H200 141GB" is "H200"): the longest
+/// entry of the class found in it; "" when none is.
+std::string BoardOf(const std::string& text, const timing::GpuConstants& gpu);
+
 /// The release that was usual at a date ("2021", "2024-03"): half a year old or less; the default
 /// version without a date. Source: release dates of NCCL's tags.
 nccl::NcclVersion UsualVersion(const std::string& date);

@@ -11,6 +11,7 @@
 #include "collectives/timing/time_model.h"
 #include "sim/error.h"
 #include "sim/parse_units.h"
+#include "validate/repeats.h"
 
 namespace windtunnel::validate {
 namespace {
@@ -135,6 +136,10 @@ std::string TextReport(const std::vector<ScoredRun>& runs, const std::string& de
       text += fmt::format("  {:<42} at {:>9}: x {:.2f} measured, x {:.2f} simulated\n", step.run,
                           SizeText(step.bytes), step.measured, step.predicted);
   }
+  text += TextCliffs(runs);
+  std::vector<MeasuredRun> measured;
+  for (const ScoredRun& run : runs) measured.push_back(run.run);
+  text += TextRepeats(measured, options.repeats);
   std::map<std::string, std::vector<std::string>> left_out;
   for (const ScoredRun& run : runs)
     if (!run.counted) left_out[run.why_not].push_back(run.run.id);
@@ -145,6 +150,30 @@ std::string TextReport(const std::vector<ScoredRun>& runs, const std::string& de
   text += misses.empty() ? "\nall goals met\n" : "\ngoals missed:\n";
   for (const Miss& miss : misses)
     text += fmt::format("  {}, {}: {}\n", ToString(miss.group), kBandNames[miss.band], miss.what);
+  return text;
+}
+
+std::string BandTable(const ScoredRun& run) {
+  const Bands bands =
+      Summarise({run}, Predictor::kWindtunnel, [](const ScoredRun&) { return true; });
+  std::string text;
+  for (std::size_t band = 0; band < kBandCount; ++band) {
+    const Summary& s = bands[band];
+    if (s.points == 0) continue;
+    text += fmt::format(
+        "{:>14}: {:>2} sizes, median {:.1f} %, p90 {:.1f} %, worst {:.1f} %, bias {:+.1f} %\n",
+        kBandNames[band], s.points, 100 * s.median, 100 * s.p90, 100 * s.worst, 100 * s.bias);
+  }
+  return text;
+}
+
+std::string TextCliffs(const std::vector<ScoredRun>& runs) {
+  std::string text;
+  for (const Cliff& cliff : Cliffs(runs)) {
+    text += fmt::format(
+        "cliff without a cause in the model: {} at {}: rate {:+.0f} % and stays; not fitted\n",
+        cliff.run, SizeText(cliff.bytes), 100 * cliff.height);
+  }
   return text;
 }
 
@@ -188,6 +217,10 @@ std::string JsonReport(const std::vector<ScoredRun>& runs, const std::string& de
   for (const Miss& miss : MissedGoals(runs))
     misses.push_back(
         {{"group", ToString(miss.group)}, {"band", kBandNames[miss.band]}, {"missed", miss.what}});
+  Json cliffs = Json::array();
+  for (const Cliff& cliff : Cliffs(runs))
+    cliffs.push_back({{"run", cliff.run}, {"bytes", cliff.bytes}, {"height", cliff.height}});
+  result["cliffs"] = std::move(cliffs);
   result["goals_missed"] = std::move(misses);
   if (!left_out.empty()) result["leave_out"] = Json::parse(JsonLeaveOut(left_out));
   Json list = Json::array();
@@ -213,6 +246,15 @@ std::string JsonReport(const std::vector<ScoredRun>& runs, const std::string& de
                      {"protocol", Name(point.facts.protocol)},
                      {"channels", point.facts.channels},
                      {"bound", timing::ToString(point.bound)}};
+        const auto row = std::find_if(run.run.rows.begin(), run.run.rows.end(),
+                                      [&](const MeasuredRow& r) { return r.bytes == point.bytes; });
+        if (row != run.run.rows.end()) {
+          if (const auto spread = SpreadOf(row->repeats_us)) {
+            pair["repeats"] = {{"count", spread->repeats},  {"min_us", spread->min},
+                               {"avg_us", spread->average}, {"p99_us", spread->p99},
+                               {"max_us", spread->max},     {"stalled", spread->stalled()}};
+          }
+        }
         if (point.has(Predictor::kNccl)) pair["nccl_estimate_us"] = point.predicted_us[1];
         pairs.push_back(std::move(pair));
       }

@@ -9,14 +9,19 @@
 namespace windtunnel::validate {
 
 struct ReportOptions {
-  bool runs = false;   ///< One line a run.
-  bool steps = false;  ///< Steps that the model does not have.
+  bool runs = false;     ///< One line a run.
+  bool steps = false;    ///< Steps that the model does not have.
+  bool repeats = false;  ///< Every row with repeats: min, average, p99, max.
 };
 
 /// For people: groups by band with goals, baselines and noise beside; platforms; collectives; what
 /// is not counted and why. Errors in per cent, "median / p90 / worst, signed median".
 std::string TextReport(const std::vector<ScoredRun>& runs, const std::string& decisions,
                        const ReportOptions& options);
+/// Band by band, for one run or log: median, p90, worst, bias in per cent.
+std::string BandTable(const ScoredRun& run);
+/// Lines about falls of the measured rate; "" when there are none.
+std::string TextCliffs(const std::vector<ScoredRun>& runs);
 /// For machines: every pair (measured, simulated, NCCL's estimate, data sheet) with its decision.
 /// `left_out` under the key "leave_out" where there is any.
 std::string JsonReport(const std::vector<ScoredRun>& runs, const std::string& decisions,

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
-#include <tuple>
 
 #include "collectives/timing/time_model.h"
 #include "sim/error.h"
@@ -18,6 +18,9 @@ constexpr std::array<std::uint64_t, kBandCount - 1> kBandEnds{4ull << 10, 256ull
                                                               256ull << 20};
 constexpr double kClearlyApart = 1.15;  // Pairs of runs closer than this have no order.
 constexpr double kStepHeight = 1.25;
+constexpr double kCliff = 0.08;  // Fall of the rate against the model from one size to the next,
+constexpr double kCliffStays = 0.05;     // of which so much is left at every larger size,
+constexpr double kCliffFalls = 0.02;     // while the measured rate itself falls.
 constexpr double kNoMoreThanBias = 0.6;  // Signed median, as a share of the median's goal.
 
 struct Weighted {
@@ -64,6 +67,29 @@ Group GroupOf(const MeasuredRun& run, const Platform& platform) {
       return Group::kCloudTransport;
   }
   return Group::kOneNode;
+}
+
+/// "NVIDIA H100 80GB HBM3", "H100 SXM (4 per node)": the first word with a digit tells boards
+/// apart.
+std::string BoardText(const std::string& gpu) {
+  std::string word;
+  for (const char c : gpu + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c))) {
+      word += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+      continue;
+    }
+    if (std::any_of(word.begin(), word.end(),
+                    [](char d) { return std::isdigit(static_cast<unsigned char>(d)); }))
+      return word;
+    word.clear();
+  }
+  return word;
+}
+
+/// NCCL decides the same: runs may differ in release and variables.
+bool SameCall(const timing::CallFacts& a, const timing::CallFacts& b) {
+  return a.algorithm == b.algorithm && a.protocol == b.protocol && a.channels == b.channels &&
+         a.threads == b.threads && a.chunk == b.chunk && a.peer_parts == b.peer_parts;
 }
 
 /// Log-height of the step behind point i against the trend around it.
@@ -191,14 +217,14 @@ Summary SummariseRun(const ScoredRun& run, Predictor predictor) {
 
 Bands NoiseFloor(const std::vector<ScoredRun>& runs,
                  const std::function<bool(const ScoredRun&)>& select) {
-  // Runs of one platform, collective, type class and launch, from different runs.
-  std::map<std::tuple<std::string, std::string, bool, int, std::string>,
-           std::vector<const ScoredRun*>>
-      alike;
+  std::map<std::string, std::vector<const ScoredRun*>> alike;
   for (const ScoredRun& run : runs) {
     if (!run.counted || !select(run)) continue;
-    alike[{run.platform.name, run.run.collective, run.platform.facts.eight_bit_integer,
-           static_cast<int>(run.platform.facts.launch), run.run.set}]
+    const timing::CallFacts& facts = run.platform.facts;
+    alike[fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", run.platform.name, run.platform.topology,
+                      BoardText(run.run.gpu), facts.link_rate.count(), facts.nic_rate.count(),
+                      facts.nics_per_node, run.run.collective, facts.eight_bit_integer,
+                      static_cast<int>(facts.launch))]
         .push_back(&run);
   }
   std::array<std::vector<Weighted>, kBandCount> errors;
@@ -209,7 +235,7 @@ Bands NoiseFloor(const std::vector<ScoredRun>& runs,
         std::array<std::vector<double>, kBandCount> differences;
         for (const Point& left : group[a]->points) {
           for (const Point& right : group[b]->points) {
-            if (left.bytes != right.bytes) continue;
+            if (left.bytes != right.bytes || !SameCall(left.facts, right.facts)) continue;
             differences[BandOf(left.bytes)].push_back(
                 std::max(left.measured_us, right.measured_us) /
                     std::min(left.measured_us, right.measured_us) -
@@ -283,6 +309,29 @@ std::vector<Step> UnexplainedSteps(const std::vector<ScoredRun>& runs) {
     }
   }
   return steps;
+}
+
+std::vector<Cliff> Cliffs(const std::vector<ScoredRun>& runs) {
+  std::vector<Cliff> cliffs;
+  for (const ScoredRun& run : runs) {
+    const auto& points = run.points;
+    const auto measured = [&](std::size_t k) {
+      return static_cast<double>(points[k].bytes) / points[k].measured_us;
+    };
+    const auto against_model = [&](std::size_t k) {
+      return points[k].predicted_us[0] / points[k].measured_us;
+    };
+    for (std::size_t i = 0; run.counted && i + 1 < points.size(); ++i) {
+      if (points[i].bytes < kBandEnds[2]) continue;
+      const double height = against_model(i + 1) / against_model(i) - 1;
+      if (height > -kCliff || measured(i + 1) > (1 - kCliffFalls) * measured(i)) continue;
+      bool stays = true;
+      for (std::size_t k = i + 1; k < points.size(); ++k)
+        stays = stays && against_model(k) < (1 - kCliffStays) * against_model(i);
+      if (stays) cliffs.push_back({run.run.id, points[i + 1].bytes, height});
+    }
+  }
+  return cliffs;
 }
 
 std::vector<Miss> MissedGoals(const std::vector<ScoredRun>& runs) {

@@ -79,8 +79,10 @@ Bands Summarise(const std::vector<ScoredRun>& runs, Predictor predictor,
                 const std::function<bool(const ScoredRun&)>& select);
 Summary SummariseRun(const ScoredRun& run, Predictor predictor);
 
-/// How far two real runs of one platform, collective and size are apart: the floor under every
-/// error. Pairs from different runs of equal platform name, type class and launch.
+/// How far two real runs of the same call on alike boards are apart: the floor under every error.
+/// Pairs of equal platform (name, topology, board text, rates, NICs), collective, type class and
+/// launch, size by size where NCCL decides the same for both (algorithm, protocol, channels,
+/// chunk): releases and variables that change the call are no noise.
 Bands NoiseFloor(const std::vector<ScoredRun>& runs,
                  const std::function<bool(const ScoredRun&)>& select);
 
@@ -100,6 +102,15 @@ struct Step {
   double predicted = 0;
 };
 std::vector<Step> UnexplainedSteps(const std::vector<ScoredRun>& runs);
+
+/// A fall of the measured rate at large sizes that stays and that the model, whose curve is smooth
+/// there, does not have: reported with size and height, never fitted.
+struct Cliff {
+  std::string run;
+  std::uint64_t bytes = 0;  ///< First size behind the fall.
+  double height = 0;        ///< Of the rate against the model: -0.13 is 13 % lower than before.
+};
+std::vector<Cliff> Cliffs(const std::vector<ScoredRun>& runs);
 
 /// One goal missed: what, by how much.
 struct Miss {

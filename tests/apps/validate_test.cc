@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/test_support.h"
@@ -115,10 +116,12 @@ TEST(ValidateFlags, ExcludeEachOtherWhereTheyMeanNothingTogether) {
   }
 }
 
-/// A log of nccl-tests whose times are those of two nodes over TCP sockets.
-std::string SlowLog() {
+/// A log of nccl-tests of 16 H100 in two nodes whose times are `us(bytes)`.
+template <class Time>
+std::string LogOf(Time us_of) {
   std::string text =
-      "# nThread 1 nGpus 1 minBytes 8 maxBytes 1073741824 step: 2(factor) warmup iters: 5 iters: "
+      "all_reduce_perf -b 8 -e 1G -f 4\n"
+      "# nThread 1 nGpus 1 minBytes 8 maxBytes 1073741824 step: 4(factor) warmup iters: 5 iters: "
       "20 agg iters: 1 validation: 1 graph: 0\n#\n# Using devices\n";
   for (int rank = 0; rank < 16; ++rank)
     text += "#  Rank " + std::to_string(rank) + " Group  0 Pid 100" + std::to_string(rank) +
@@ -130,11 +133,11 @@ std::string SlowLog() {
       "#       size         count      type   redop    root     time   algbw   busbw #wrong     "
       "time   algbw   busbw #wrong\n";
   for (std::uint64_t bytes = 8; bytes <= (1u << 30); bytes *= 4) {
-    const double us = 80 + static_cast<double>(bytes) / 9000;
+    const double us = us_of(bytes);
     const double algbw = static_cast<double>(bytes) / us / 1000;
     char line[200];
     std::snprintf(line, sizeof line,
-                  "%12llu %13llu     float     sum      -1 %8.2f %7.2f %7.2f      0 %8.2f %7.2f "
+                  "%12llu %13llu     float     sum      -1 %8.4f %7.2f %7.2f      0 %8.4f %7.2f "
                   "%7.2f      0\n",
                   static_cast<unsigned long long>(bytes),
                   static_cast<unsigned long long>(bytes / 4), us, algbw, algbw * 1.875, us, algbw,
@@ -142,6 +145,63 @@ std::string SlowLog() {
     text += line;
   }
   return text + "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1\n";
+}
+
+testing::ProgramResult ValidateLog(const std::string& name, const std::string& text,
+                                   std::vector<std::string> more = {}) {
+  const fs::path log = testing::TemporaryDir() / name;
+  Write(log, text);
+  std::vector<std::string> arguments{"validate", "--log", log.string(), "-t", "hgx-h100*2"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return testing::RunProgram(arguments);
+}
+
+/// The model's own times for the log's sizes.
+std::map<std::uint64_t, double> ModelTimes() {
+  const auto result =
+      ValidateLog("model.log", LogOf([](std::uint64_t) { return 1.0; }), {"--json", "-"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  std::map<std::uint64_t, double> times;
+  const Json report = Json::parse(result.out);
+  for (const Json& pair : report["runs"][0]["pairs"])
+    times[pair["bytes"].get<std::uint64_t>()] = pair["simulated_us"].get<double>();
+  return times;
+}
+
+TEST(ValidateLog, ATenthTooSlowEverywhereIsABiasOfTenPerCentInEveryBand) {
+  const auto model = ModelTimes();
+  const auto result =
+      ValidateLog("tenth.log", LogOf([&](std::uint64_t bytes) { return model.at(bytes) / 1.1; }));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              HasSubstr("all sizes: median 10.0 %, p90 10.0 %, worst 10.0 %, bias +10.0 %"));
+  EXPECT_THAT(result.out, HasSubstr("<=4 KiB:  5 sizes, median 10.0 %"));
+  EXPECT_THAT(result.out, HasSubstr("values: 28 checked, none wrong"));
+}
+
+TEST(ValidateLog, HalfTooSlowBelow64KibShowsInItsBandsAndNotOnlyInTheMean) {
+  const auto model = ModelTimes();
+  const auto result = ValidateLog("half.log", LogOf([&](std::uint64_t bytes) {
+                                    return model.at(bytes) / (bytes < 65536 ? 1.5 : 1.0);
+                                  }));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("median 50.0 %, p90 50.0 %, worst 50.0 %, bias +50.0 %"));
+  EXPECT_THAT(result.out, HasSubstr("8-256 MiB:  2 sizes, median 0.0 %"));
+}
+
+TEST(ValidateLog, ACliffWithoutACauseIsToldWithSizeAndHeight) {
+  const auto model = ModelTimes();
+  const auto result = ValidateLog("cliff.log", LogOf([&](std::uint64_t bytes) {
+                                    return model.at(bytes) / (bytes >= (512u << 20) ? 0.75 : 1.0);
+                                  }));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("at 512 MiB: rate -25 %"));
+}
+
+TEST(ValidateLog, SizesBelowTheResolutionAreNoUsableRows) {
+  const auto result = ValidateLog("zero.log", LogOf([](std::uint64_t) { return 1e-9; }));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("usable"));
 }
 
 TEST(ValidateLeaveOut, StandsAtTheEndOfTheWholeSetAndCanBeLeftAway) {
@@ -154,10 +214,10 @@ TEST(ValidateLeaveOut, StandsAtTheEndOfTheWholeSetAndCanBeLeftAway) {
 }
 
 TEST(ValidateDiagnose, ALogIsExplainedWithItsCurveAndWhatToCheck) {
-  const fs::path log = testing::TemporaryDir() / "all_reduce_perf.log";
-  Write(log, "all_reduce_perf -b 8 -e 1G -f 4\n" + SlowLog());
-  const auto result = testing::RunProgram(
-      {"validate", "--log", log.string(), "-t", "hgx-h100*2", "--op", "all_reduce", "--diagnose"});
+  // What TCP sockets make of two nodes.
+  const auto result = ValidateLog(
+      "tcp.log", LogOf([](std::uint64_t bytes) { return 80 + static_cast<double>(bytes) / 9000; }),
+      {"--diagnose"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr("transport or path"), HasSubstr("  1 tcp-fallback"),
                                 HasSubstr("check: "), HasSubstr("healthy us")));

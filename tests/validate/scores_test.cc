@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 
 #include "collectives/timing/time_model.h"
@@ -171,6 +172,59 @@ TEST(Scores, TwoRealRunsOfOnePlatformGiveTheNoiseFloor) {
   EXPECT_NEAR(noise[4].median, 0.25, 1e-9);
 }
 
+TEST(Scores, UnlikeBoardsAndUnlikeCallsGiveNoNoise) {
+  const auto noise_of = [](const std::vector<MeasuredRun>& runs) {
+    std::size_t points = 0;
+    for (const Summary& band : NoiseFloor(ScoreAll(runs), kAll)) points += band.points;
+    return points;
+  };
+  const MeasuredRun first = RunOffBy("a", [](std::uint64_t) { return 1.0; });
+  MeasuredRun second = RunOffBy("b", [](std::uint64_t) { return 0.8; });
+  EXPECT_GT(noise_of({first, second}), 0u);
+  second.gpu = "NVIDIA H200";
+  EXPECT_EQ(noise_of({first, second}), 0u) << "another board of the class";
+  second = first;
+  second.links_per_gpu = 12;
+  EXPECT_EQ(noise_of({first, second}), 0u) << "fewer links";
+  second = first;
+  second.collective = "all_gather";
+  EXPECT_EQ(noise_of({first, second}), 0u) << "another collective";
+}
+
+TEST(Scores, AnotherChoiceOfNcclIsNoNoise) {
+  MeasuredRun first = HealthyRun("first");
+  MeasuredRun forced = HealthyRun("forced");
+  forced.environment["NCCL_PROTO"] = "Simple";
+  const auto scored = Score({first, forced}, BoardDecisions(), timing::TimingConstants::Shipped());
+  // Small sizes are LL in one run and Simple in the other; the largest are Simple in both.
+  EXPECT_EQ(NoiseFloor(scored, kAll)[0].points, 0u);
+}
+
+TEST(Cliffs, AFallThatStaysIsReportedWithSizeAndHeightAndTheModelStaysSmooth) {
+  // 13 % lower from 512 MiB on, as in threads without a cause.
+  const auto scored = ScoreAll(
+      {RunOffBy("cliff", [](std::uint64_t bytes) { return bytes >= (512u << 20) ? 0.87 : 1.0; })});
+  const auto cliffs = Cliffs(scored);
+  ASSERT_EQ(cliffs.size(), 1u);
+  EXPECT_EQ(cliffs[0].bytes, 512u << 20);
+  EXPECT_NEAR(cliffs[0].height, -0.13, 0.01);
+  const auto& points = scored[0].points;
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    if (points[i - 1].bytes < (64u << 20)) continue;
+    const double before = static_cast<double>(points[i - 1].bytes) / points[i - 1].predicted_us[0];
+    const double behind = static_cast<double>(points[i].bytes) / points[i].predicted_us[0];
+    EXPECT_GT(behind, 0.99 * before) << points[i].bytes;
+  }
+  EXPECT_THAT(TextReport(scored, "x", {}), HasSubstr("not fitted"));
+}
+
+TEST(Cliffs, ASingleSlowSizeIsNoCliff) {
+  EXPECT_TRUE(
+      Cliffs(ScoreAll({RunOffBy(
+                 "dip", [](std::uint64_t bytes) { return bytes == (256u << 20) ? 0.7 : 1.0; })}))
+          .empty());
+}
+
 TEST(MeasuredRow, AStalledOutOfPlaceValueGivesWayToTheInPlaceOne) {
   MeasuredRow row{.bytes = 8, .out_of_place_us = 30, .in_place_us = 10};
   EXPECT_EQ(row.scored_us(), 10);
@@ -272,6 +326,35 @@ TEST(Baselines, AreBeatenInEveryBand) {
       EXPECT_LT(ours[band].median, sheet[band].median) << ToString(group) << kBandNames[band];
     }
   }
+}
+
+/// 8 GiB all-reduce of nodes with 8 H100 and one NIC of 50 GB/s, NCCL's algorithm forced.
+double OneNicTimeUs(std::uint32_t nodes, const char* algorithm) {
+  MeasuredRun run = HealthyRun("one NIC");
+  run.nodes = nodes;
+  run.ranks = 8 * nodes;
+  run.nic = "1 x ConnectX-7 NDR 400 Gb/s";
+  run.environment = {{"NCCL_ALGO", algorithm}, {"NCCL_PROTO", "Simple"}};
+  run.rows = {{.bytes = std::uint64_t{8} << 30, .out_of_place_us = 1}};
+  return Score({run}, BoardDecisions(), timing::TimingConstants::Shipped())[0]
+      .points[0]
+      .predicted_us[0];
+}
+
+TEST(Physics, ATreeOfTwoNodesBeatsTheNicAndThreeNodesNoLongerDo) {
+  const double bytes = std::exp2(33);
+  const double nic = 50;
+  const double tree = bytes / OneNicTimeUs(2, "Tree") / 1000;
+  const double ring = bytes / OneNicTimeUs(2, "Ring") / 1000;
+  const double factor = BusBandwidthFactor(Function::kAllReduce, 16);
+  EXPECT_EQ(factor, 1.875);
+  EXPECT_LE(tree, nic);
+  EXPECT_GT(tree, 0.95 * nic);
+  EXPECT_GT(tree * factor, 1.7 * nic) << "the bus bandwidth of a tree may exceed the NIC";
+  EXPECT_LE(ring * factor, nic) << "that of a ring may not";
+  EXPECT_NEAR(tree / ring, 2.0, 0.15);
+  for (const std::uint32_t nodes : {3u, 4u, 8u})
+    EXPECT_LT(OneNicTimeUs(nodes, "Ring") / OneNicTimeUs(nodes, "Tree"), 1.15) << nodes;
 }
 
 TEST(Physics, NoPredictionIsFasterThanTheWire) {

@@ -14,6 +14,7 @@
 #include "validate/baseline.h"
 #include "validate/diagnosis.h"
 #include "validate/leave_out.h"
+#include "validate/markdown.h"
 #include "validate/report.h"
 #include "validate/run.h"
 #include "validate/scores.h"
@@ -108,7 +109,11 @@ int RunValidate(const std::vector<std::string>& arguments) {
   if (!options.write_baseline.empty())
     WriteOutputFile("--write-baseline", options.write_baseline,
                     validate::WriteBaseline(validate::BaselineOf(scored)));
-  if (!options.stdout_taken()) {
+  if (options.markdown) {
+    const auto diagnoses =
+        validate::DiagnoseAll(runs, *decisions, constants.get(), options.threads);
+    std::fputs(validate::MarkdownReport(scored, left_out, diagnoses).c_str(), stdout);
+  } else if (!options.stdout_taken()) {
     std::fputs(validate::TextReport(scored, decisions->name(), options.report).c_str(), stdout);
     if (!left_out.empty()) fmt::print("\n{}", validate::TextLeaveOut(left_out));
   }

@@ -55,6 +55,7 @@ OPTIONS
   --json FILE      every pair (measured, simulated) with its decision; with --diagnose every cause
                    with its curve; "-" is stdout
   --csv FILE       the pairs, one line each
+  --markdown       the tables of docs/validation.md in place of the report
   --runs           one line a run
   --leave-out, --no-leave-out
                    with or without the tables of platforms left out

@@ -35,7 +35,7 @@ void Exclude(const char* flag, bool given, const char* other, bool other_given) 
 ValidateOptions ParseValidateOptions(const std::vector<std::string>& arguments) {
   ValidateOptions options;
   std::string tolerance, plateau;
-  std::optional<bool> leave_out;
+  bool leave_out = false, no_leave_out = false;
   CLI::App app;
   app.add_option("SET", options.set);
   app.add_option("--data", options.data);
@@ -54,7 +54,9 @@ ValidateOptions ParseValidateOptions(const std::vector<std::string>& arguments) 
   app.add_option("--fabric-constants", options.fabric_constants);
   app.add_option("-j,--threads", options.threads)->check(CLI::Range(0u, 256u));
   app.add_flag("--diagnose", options.diagnose);
-  app.add_flag("--leave-out,!--no-leave-out", leave_out);
+  app.add_flag("--leave-out", leave_out);
+  app.add_flag("--no-leave-out", no_leave_out);
+  app.add_flag("--markdown", options.markdown);
   app.add_flag("--runs", options.report.runs);
   app.add_flag("--repeats", options.report.repeats);
   app.add_flag("--steps", options.report.steps);
@@ -65,7 +67,9 @@ ValidateOptions ParseValidateOptions(const std::vector<std::string>& arguments) 
   if (!plateau.empty()) options.require_plateau = Percent("--require-plateau", plateau);
 
   const bool log = !options.log.empty();
-  options.leave_out = leave_out.value_or(!log && options.set.empty() && options.data.empty());
+  Exclude("--leave-out", leave_out, "--no-leave-out", no_leave_out);
+  const bool whole_set = !log && options.set.empty() && options.data.empty();
+  options.leave_out = leave_out || options.markdown || (whole_set && !no_leave_out);
   if (!log) {
     for (const auto& [flag, value] :
          {std::pair{"-t", &options.topology}, std::pair{"--op", &options.collective},
@@ -81,8 +85,11 @@ ValidateOptions ParseValidateOptions(const std::vector<std::string>& arguments) 
         std::pair{"--require-goals", options.require_goals},
         std::pair{"--require-plateau", options.require_plateau.has_value()}})
     Exclude("--log", log, flag, given);
-  Exclude("--log", log, "--leave-out", leave_out.value_or(false));
-  Exclude("--diagnose", options.diagnose, "--leave-out", leave_out.value_or(false));
+  Exclude("--log", log, "--leave-out", leave_out);
+  Exclude("--diagnose", options.diagnose, "--leave-out", leave_out);
+  Exclude("--log", log, "--markdown", options.markdown);
+  Exclude("--diagnose", options.diagnose, "--markdown", options.markdown);
+  Exclude("--markdown", options.markdown, "--no-leave-out", no_leave_out);
   Exclude("--diagnose", options.diagnose, "--csv", !options.csv.empty());
   Exclude("--diagnose", options.diagnose, "--baseline", !options.baseline.empty());
   Exclude("--diagnose", options.diagnose, "--write-baseline", !options.write_baseline.empty());

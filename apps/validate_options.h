@@ -28,6 +28,7 @@ struct ValidateOptions {
   double ulp = 4;                         ///< Of sums in a switch, for values of a log.
   bool diagnose = false;
   bool leave_out = false;  ///< On by default for the whole shipped set.
+  bool markdown = false;
   bool require_goals = false;
   bool search_topology = false;
   unsigned threads = 0;  ///< 0: one per core.

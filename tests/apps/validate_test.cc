@@ -204,6 +204,20 @@ TEST(ValidateLog, SizesBelowTheResolutionAreNoUsableRows) {
   EXPECT_THAT(result.err, HasSubstr("usable"));
 }
 
+TEST(ValidatePage, TheTablesOfThePageAreThoseOfTheProgram) {
+  const std::string page = testing::ReadFile(testing::SourceDir() / "docs/validation.md");
+  const std::string begin = "<!-- begin: windtunnel validate --markdown -->\n\n";
+  const std::string end = "\n<!-- end: windtunnel validate --markdown -->\n";
+  const std::size_t from = page.find(begin);
+  const std::size_t to = page.find(end);
+  ASSERT_NE(from, std::string::npos);
+  ASSERT_NE(to, std::string::npos);
+  const auto result = testing::RunProgram({"validate", "--markdown"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(page.substr(from + begin.size(), to - from - begin.size()), result.out)
+      << "run tools/update-validation-page";
+}
+
 TEST(ValidateLeaveOut, StandsAtTheEndOfTheWholeSetAndCanBeLeftAway) {
   const auto with = testing::RunProgram({"validate", "nvidia", "--leave-out"});
   ASSERT_EQ(with.exit_code, 0) << with.err;

@@ -34,12 +34,16 @@ std::uint32_t PacketEngine::BurstCount(const Message& message) const {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1));
 }
 
-void PacketEngine::Send(RouteId route, Bytes size, std::uint64_t token) {
-  if (routes_[route].stripe != kNone) {
-    SendStriped(stripes_[routes_[route].stripe], size, token);
-  } else {
-    SendPlain(route, size, token);
-  }
+std::uint32_t PacketEngine::SendAny(RouteId route, Bytes size, std::uint64_t token) {
+  const std::uint32_t stripe = routes_[route].stripe;
+  return stripe == kNone ? SendPlain(route, size, token)
+                         : SendStriped(stripes_[stripe], size, token);
+}
+
+void PacketEngine::SendBackground(RouteId route, Bytes size) {
+  messages_[SendAny(route, size, 0)].background = true;
+  --open_messages_;
+  ++background_messages_;
 }
 
 std::uint32_t PacketEngine::SendPlain(RouteId route_id, Bytes size, std::uint64_t token) {
@@ -152,11 +156,12 @@ void PacketEngine::OnEvent(SimTime now, std::uint64_t payload) {
       Message& message = messages_[index];
       const std::uint64_t token = message.token;
       const std::uint32_t parent = message.parent;
+      const bool told = client_ != nullptr && !message.background;
       message.injected = true;
       FreeMessage(index);
       if (parent != kNone) {
         PartDone(parent, EventKind::kInjected, now);
-      } else if (client_ != nullptr) {
+      } else if (told) {
         client_->OnInjected(now, token);
       }
       return;
@@ -165,16 +170,17 @@ void PacketEngine::OnEvent(SimTime now, std::uint64_t payload) {
       Message& message = messages_[index];
       const std::uint64_t token = message.token;
       const std::uint32_t parent = message.parent;
+      const bool background = message.background;
       message.delivered = true;
       if (message.merge != kNone) free_merges_.push_back(message.merge);
       if (message.endpoint != kNone) MessageDone(endpoints_[message.endpoint], now);
       FreeMessage(index);
-      --open_messages_;
       if (parent != kNone) {
         PartDone(parent, EventKind::kDelivered, now);
-      } else if (client_ != nullptr) {
-        client_->OnDelivered(now, token);
+        return;
       }
+      --(background ? background_messages_ : open_messages_);
+      if (client_ != nullptr && !background) client_->OnDelivered(now, token);
       return;
     }
     case EventKind::kPause:

@@ -124,7 +124,7 @@ class PacketEngine final : public EventHandler {
     PfcOptions pfc;                      ///< FlowControl::kPause.
     EcnOptions ecn{.enabled = false};    ///< Marks frames that wait for this link.
     std::vector<Outage> outages;         ///< In order of time.
-    std::uint32_t virtual_channels = 1;  ///< Each with `buffer` of its own.
+    std::uint32_t virtual_channels = 1;  ///< To begin with; each with `buffer` of its own.
     std::string name;                    ///< For reports: "node0/gpu3 -> node0/nvs1".
   };
 
@@ -135,7 +135,7 @@ class PacketEngine final : public EventHandler {
   /// @throws ConfigError when the head-room of a buffer's links is more than the buffer.
   std::uint32_t AddLink(const LinkOptions& options);
   /// A chain of links, empty where source and target are one device. `channels`: virtual channel on
-  /// each link; empty = 0 everywhere.
+  /// each link, which gets more where it has fewer; empty = 0 everywhere. Contract: idle.
   RouteId AddRoute(std::span<const std::uint32_t> links,
                    std::span<const std::uint8_t> channels = {});
   /// Gives the source of a route a window, a rate, a NIC. Contract: once per route, before its
@@ -150,6 +150,17 @@ class PacketEngine final : public EventHandler {
                        std::span<const std::vector<std::uint32_t>> down);
   GroupId AddReduction(std::span<const std::vector<std::uint32_t>> up,
                        std::span<const std::uint32_t> down, Picoseconds reduce_latency);
+  /// One edge of a tree of switches: node 0 is the hub, `inner[i]` leads to or from node i + 1.
+  struct TreeEdge {
+    std::uint32_t node = 0;            ///< The other end: node nearer to the hub.
+    std::vector<std::uint32_t> links;  ///< In the direction of the data; at least one.
+  };
+  /// The same over several levels: a node copies to, or reduces what comes from, its members and
+  /// the nodes behind it. Contract: the nearer node of an inner edge has the lower number.
+  GroupId AddMulticastTree(std::span<const std::uint32_t> up, std::span<const TreeEdge> inner,
+                           std::span<const TreeEdge> members);
+  GroupId AddReductionTree(std::span<const TreeEdge> members, std::span<const TreeEdge> inner,
+                           std::span<const std::uint32_t> down, Picoseconds reduce_latency);
   /// Asks `model` about everything that arrives by `link` and travels on; nullptr = nobody.
   void BindModel(std::uint32_t link, PassageModel* model) { links_[link].model = model; }
   /// Contract: before the first Send of a run.
@@ -159,7 +170,9 @@ class PacketEngine final : public EventHandler {
   /// Contract: idle.
   void set_burst_options(const BurstOptions& options);
 
-  void Send(RouteId route, Bytes size, std::uint64_t token);
+  void Send(RouteId route, Bytes size, std::uint64_t token) { SendAny(route, size, token); }
+  /// A message that nobody is told about and that does not count as open.
+  void SendBackground(RouteId route, Bytes size);
   void SendGroup(GroupId group, Bytes size, std::uint64_t token);
 
   void set_client(NetworkClient* client) { client_ = client; }
@@ -234,6 +247,7 @@ class PacketEngine final : public EventHandler {
     std::uint64_t first_number = 0;   ///< Sequence number of its first burst.
     bool ordered = false;             ///< Frames can be lost: a list keeps the order.
     bool started = false;
+    bool background = false;  ///< Nobody waits for it.
     bool complete = false;
     MessageKind kind = MessageKind::kPlain;
     bool injected = false;
@@ -389,7 +403,8 @@ class PacketEngine final : public EventHandler {
   std::uint32_t NewMessage(Bytes size, std::uint64_t token, MessageKind kind, Bytes unit,
                            Bytes longest, bool lossy);
   std::uint32_t SendPlain(RouteId route, Bytes size, std::uint64_t token);
-  void SendStriped(Stripe& stripe, Bytes size, std::uint64_t token);
+  std::uint32_t SendStriped(Stripe& stripe, Bytes size, std::uint64_t token);
+  std::uint32_t SendAny(RouteId route, Bytes size, std::uint64_t token);
   std::uint32_t BurstCount(const Message& message) const;
   void Inject(Route& route, std::uint32_t message);
   void ServeAt(std::uint32_t link, SimTime at);
@@ -484,6 +499,7 @@ class PacketEngine final : public EventHandler {
   std::vector<Stripe> stripes_;
   std::vector<NicPacer> nics_;
   std::uint64_t open_messages_ = 0;
+  std::uint64_t background_messages_ = 0;
   std::uint64_t pending_ = 0;
 };
 

@@ -118,11 +118,12 @@ PacketEngine::Route PacketEngine::MakeRoute(std::span<const std::uint32_t> links
   route.hop_count = static_cast<std::uint32_t>(links.size());
   route.longest = Bytes(std::numeric_limits<std::uint64_t>::max());
   for (std::size_t i = 0; i < links.size(); ++i) {
-    const LinkState& link = links_[links[i]];
+    LinkState& link = links_[links[i]];
     Hop hop{.link = links[i], .end = HopEnd::kTransit, .node = node};
     if (!lanes.empty()) hop.lane = lanes[i];
-    WT_CHECK(hop.lane < link.options.virtual_channels)
-        << "virtual channel " << int{hop.lane} << " of " << link.options.name;
+    for (; hop.lane >= link.options.virtual_channels; ++link.options.virtual_channels) {
+      link.more_lanes.push_back({.credits = CreditCounter(BufferFor(link, Bytes(0)))});
+    }
     if (i + 1 == links.size()) hop.end = end;
     if (i > 0) {
       hop.queue = TransitQueue(links[i - 1], hops_.back().lane, links[i], hop.lane);
@@ -155,31 +156,66 @@ RouteId PacketEngine::AddRoute(std::span<const std::uint32_t> links,
 
 GroupId PacketEngine::AddMulticast(std::span<const std::uint32_t> up,
                                    std::span<const std::vector<std::uint32_t>> down) {
-  WT_CHECK(!up.empty()) << "a multicast group without a way to its hub";
-  Group group{.kind = MessageKind::kMulticast, .targets = static_cast<std::uint32_t>(down.size())};
-  group.up.push_back(MakeRoute(up, HopStart::kSource, kNone, HopEnd::kReplicate, 0));
-  TreeNode& hub = group.nodes.emplace_back();
-  hub.inputs = 1;
-  for (const std::vector<std::uint32_t>& links : down) {
-    WT_CHECK(!links.empty()) << "a multicast member that is the hub";
-    hub.outputs.push_back(MakeRoute(links, HopStart::kTransit, up.back(), HopEnd::kTarget, 0));
-  }
-  groups_.push_back(std::move(group));
-  return static_cast<GroupId>(groups_.size() - 1);
+  std::vector<TreeEdge> members;
+  for (const std::vector<std::uint32_t>& links : down) members.push_back({.links = links});
+  return AddMulticastTree(up, {}, members);
 }
 
 GroupId PacketEngine::AddReduction(std::span<const std::vector<std::uint32_t>> up,
                                    std::span<const std::uint32_t> down,
                                    Picoseconds reduce_latency) {
+  std::vector<TreeEdge> members;
+  for (const std::vector<std::uint32_t>& links : up) members.push_back({.links = links});
+  return AddReductionTree(members, {}, down, reduce_latency);
+}
+
+GroupId PacketEngine::AddMulticastTree(std::span<const std::uint32_t> up,
+                                       std::span<const TreeEdge> inner,
+                                       std::span<const TreeEdge> members) {
+  WT_CHECK(!up.empty()) << "a multicast group without a way to its hub";
+  Group group{.kind = MessageKind::kMulticast,
+              .targets = static_cast<std::uint32_t>(members.size())};
+  group.up.push_back(MakeRoute(up, HopStart::kSource, kNone, HopEnd::kReplicate, 0));
+  group.nodes.resize(inner.size() + 1);
+  std::vector<std::uint32_t> came_by{up.back()};
+  group.nodes[0].inputs = 1;
+  for (std::uint32_t i = 0; i < inner.size(); ++i) {
+    const TreeEdge& edge = inner[i];
+    WT_CHECK(!edge.links.empty() && edge.node <= i) << "a switch before the one it hangs at";
+    group.nodes[edge.node].outputs.push_back(
+        MakeRoute(edge.links, HopStart::kTransit, came_by[edge.node], HopEnd::kReplicate, i + 1));
+    came_by.push_back(edge.links.back());
+    group.nodes[i + 1].inputs = 1;
+  }
+  for (const TreeEdge& edge : members) {
+    WT_CHECK(!edge.links.empty()) << "a multicast member that is the hub";
+    group.nodes[edge.node].outputs.push_back(
+        MakeRoute(edge.links, HopStart::kTransit, came_by[edge.node], HopEnd::kTarget, 0));
+  }
+  groups_.push_back(std::move(group));
+  return static_cast<GroupId>(groups_.size() - 1);
+}
+
+GroupId PacketEngine::AddReductionTree(std::span<const TreeEdge> members,
+                                       std::span<const TreeEdge> inner,
+                                       std::span<const std::uint32_t> down,
+                                       Picoseconds reduce_latency) {
   WT_CHECK(!down.empty()) << "a reduction group without a way from its hub";
   Group group{.kind = MessageKind::kReduction, .targets = 1, .reduce_latency = reduce_latency};
-  TreeNode& hub = group.nodes.emplace_back();
-  for (const std::vector<std::uint32_t>& links : up) {
-    WT_CHECK(!links.empty()) << "a reduction member that is the hub";
-    group.up.push_back(MakeRoute(links, HopStart::kSource, kNone, HopEnd::kMerge, 0));
-    ++hub.inputs;
+  group.nodes.resize(inner.size() + 1);
+  for (const TreeEdge& edge : members) {
+    WT_CHECK(!edge.links.empty()) << "a reduction member that is the hub";
+    group.up.push_back(MakeRoute(edge.links, HopStart::kSource, kNone, HopEnd::kMerge, edge.node));
+    ++group.nodes[edge.node].inputs;
   }
-  hub.outputs.push_back(MakeRoute(down, HopStart::kMerged, kNone, HopEnd::kTarget, 0));
+  for (std::uint32_t i = 0; i < inner.size(); ++i) {
+    const TreeEdge& edge = inner[i];
+    WT_CHECK(!edge.links.empty() && edge.node <= i) << "a switch before the one it hangs at";
+    group.nodes[i + 1].outputs.push_back(
+        MakeRoute(edge.links, HopStart::kMerged, kNone, HopEnd::kMerge, edge.node));
+    ++group.nodes[edge.node].inputs;
+  }
+  group.nodes[0].outputs.push_back(MakeRoute(down, HopStart::kMerged, kNone, HopEnd::kTarget, 0));
   groups_.push_back(std::move(group));
   return static_cast<GroupId>(groups_.size() - 1);
 }
@@ -258,6 +294,7 @@ std::string PacketEngine::DescribeStall() const {
 
 void PacketEngine::Reset() {
   WT_CHECK(open_messages_ == 0) << open_messages_ << " messages open";
+  WT_CHECK(background_messages_ == 0) << background_messages_ << " background messages open";
   for (LinkState& link : links_) {
     for (std::uint32_t i = 0; i < link.options.virtual_channels; ++i) {
       Lane& lane = LaneOf(link, static_cast<std::uint8_t>(i));

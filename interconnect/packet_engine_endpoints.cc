@@ -80,7 +80,7 @@ RouteId PacketEngine::AddStripe(std::span<const RouteId> routes, bool split) {
 
 /// Parts are cut at 128 bytes as NCCL does (net_ib.cc, ncclIbMultiSend: DIVUP(DIVUP(size, nqps),
 /// 128) * 128); the last ones may be short or missing.
-void PacketEngine::SendStriped(Stripe& stripe, Bytes size, std::uint64_t token) {
+std::uint32_t PacketEngine::SendStriped(Stripe& stripe, Bytes size, std::uint64_t token) {
   constexpr std::uint64_t kAlign = 128;
   const std::uint64_t count = stripe.split ? stripe.routes.size() : 1;
   const std::uint64_t even = (size.count() + count - 1) / count;
@@ -99,8 +99,10 @@ void PacketEngine::SendStriped(Stripe& stripe, Bytes size, std::uint64_t token) 
     ++messages_[parent].sources_open;
     ++messages_[parent].bursts_open;
     messages_[SendPlain(route, now, token)].parent = parent;
+    --open_messages_;  // The parent counts.
   } while (left.count() != 0);
   if (stripe.split) stripe.next = 0;
+  return parent;
 }
 
 /// A part of a striped message has left its source or reached its target.

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 
 #include "interconnect/catalogue.h"
+#include "interconnect/virtual_channels.h"
 #include "interconnect/wire_format.h"
 #include "sim/check.h"
 #include "sim/error.h"
@@ -34,10 +36,100 @@ LinkTiming::Options TimingOf(const Topology& topology, LinkId id,
           .forward_after = ForwardAfter(link, format, options)};
 }
 
+/// The network switches below a hub that copy or reduce (SHARP): every one that the ways of two or
+/// more members share. Around a hub inside a host (NVSwitch) there is one level.
+class GroupTree {
+ public:
+  using Chain = std::function<std::vector<LinkId>(DeviceId device, DeviceId hub)>;
+  GroupTree(const Topology& topology, DeviceId hub, Chain chain, bool down)
+      : topology_(topology), hub_(hub), chain_(std::move(chain)), down_(down) {
+    levels_ = topology.devices[hub].kind == DeviceKind::kNetworkSwitch;
+  }
+
+  void Add(DeviceId member) { members_.push_back(EdgeOf(member)); }
+
+  /// A switch with one input and one output is a part of its link.
+  void DropNodesThatOnlyPass() {
+    std::vector<std::uint32_t> branches(inner_.size() + 1);
+    for (const auto& edge : inner_) ++branches[edge.node];
+    for (const auto& edge : members_) ++branches[edge.node];
+    std::vector<std::uint32_t> number(inner_.size() + 1);
+    std::vector<PacketEngine::TreeEdge> kept;
+    const auto resolve = [&](PacketEngine::TreeEdge edge) {
+      while (edge.node != 0 && branches[edge.node] == 1) {
+        const PacketEngine::TreeEdge& beyond = inner_[edge.node - 1];
+        edge.links.insert(down_ ? edge.links.begin() : edge.links.end(), beyond.links.begin(),
+                          beyond.links.end());
+        edge.node = beyond.node;
+      }
+      edge.node = number[edge.node];
+      return edge;
+    };
+    for (std::size_t i = 0; i < inner_.size(); ++i) {
+      if (branches[i + 1] == 1) continue;
+      kept.push_back(resolve(inner_[i]));
+      number[i + 1] = static_cast<std::uint32_t>(kept.size());
+    }
+    for (PacketEngine::TreeEdge& edge : members_) edge = resolve(std::move(edge));
+    inner_ = std::move(kept);
+  }
+  const std::vector<PacketEngine::TreeEdge>& inner() const { return inner_; }
+  const std::vector<PacketEngine::TreeEdge>& members() const { return members_; }
+
+ private:
+  /// From a device to the next switch towards the hub.
+  PacketEngine::TreeEdge EdgeOf(DeviceId device) {
+    std::vector<LinkId> links = chain_(device, hub_);
+    DeviceId next = hub_;
+    if (levels_) {
+      // Nearest to the device: the first link's end on the way up, the last one's start down.
+      const std::size_t count = links.size();
+      for (std::size_t i = 0; i + 1 < count; ++i) {
+        const Link& link = topology_.links[down_ ? links[count - 1 - i] : links[i]];
+        const DeviceId at = down_ ? link.from : link.to;
+        if (topology_.devices[at].kind != DeviceKind::kNetworkSwitch) continue;
+        next = at;
+        if (down_) {
+          links.erase(links.begin(), links.end() - static_cast<std::ptrdiff_t>(i + 1));
+        } else {
+          links.resize(i + 1);
+        }
+        break;
+      }
+    }
+    return {.node = NodeOf(next), .links = std::move(links)};
+  }
+  std::uint32_t NodeOf(DeviceId device) {
+    if (device == hub_) return 0;
+    if (const auto known = nodes_.find(device); known != nodes_.end()) return known->second;
+    PacketEngine::TreeEdge edge = EdgeOf(device);  // Its nearer node comes first.
+    inner_.push_back(std::move(edge));
+    const auto node = static_cast<std::uint32_t>(inner_.size());
+    nodes_.emplace(device, node);
+    return node;
+  }
+
+  const Topology& topology_;
+  DeviceId hub_;
+  Chain chain_;
+  bool down_;
+  bool levels_ = false;
+  std::map<DeviceId, std::uint32_t> nodes_;
+  std::vector<PacketEngine::TreeEdge> inner_;
+  std::vector<PacketEngine::TreeEdge> members_;
+};
+
 }  // namespace
 
 struct PacketNetwork::Impl {
-  Impl(const Topology& t, const Options& o) : topology(t), options(o), engine(queue) {}
+  Impl(const Topology& t, const Options& o)
+      : topology(t),
+        options(o),
+        engine(queue),
+        order(o.virtual_channels),
+        background(queue, o.retry.seed, [this](std::uint64_t own) {
+          return engine.open_messages() != 0 || queue.size() > engine.pending_events() + own;
+        }) {}
 
   /// Fewest links from `from` to `to`, ties by file order.
   std::vector<std::uint32_t> ShortestChain(DeviceId from, DeviceId to) const {
@@ -58,10 +150,10 @@ struct PacketNetwork::Impl {
     }
     if (!seen[to] || from == to) {
       throw ConfigError({.file = topology.source,
-                         .field = "group",
+                         .field = "way between devices",
                          .value = topology.devices[from].name,
                          .problem = "has no way to " + topology.devices[to].name,
-                         .expected = "members that are linked to the hub"});
+                         .expected = "devices with links that are up between them"});
     }
     std::vector<std::uint32_t> chain;
     for (DeviceId at = to; at != from; at = topology.links[came_by[at]].from) {
@@ -132,9 +224,17 @@ struct PacketNetwork::Impl {
     return endpoint;
   }
 
+  /// Virtual channels of a route; links that pause instead of taking credits have one.
+  std::vector<std::uint8_t> Channels(const Route& route) {
+    if (std::any_of(route.begin(), route.end(), [this](LinkId id) { return buffered[id]; })) {
+      return {};
+    }
+    return order.Assign(route);
+  }
+
   RouteId AddEngineRoute(const Route& route, const std::optional<EndpointOptions>& endpoint,
                          std::uint32_t queue_pair) {
-    const RouteId id = engine.AddRoute(route);
+    const RouteId id = engine.AddRoute(route, Channels(route));
     if (endpoint) {
       EndpointOptions named = *endpoint;
       named.name = "route" + std::to_string(routes.size()) + ".qp" + std::to_string(queue_pair);
@@ -150,12 +250,21 @@ struct PacketNetwork::Impl {
   std::vector<std::vector<LinkId>> links_out;
   std::map<Route, RouteId> routes;
   std::map<DeviceId, std::uint32_t> buffers;
+  std::vector<bool> buffered;  ///< By link: without credits.
+  ChannelOrder order;
+  BackgroundTraffic background;
   std::vector<bool> grpc;  ///< By route.
 };
 
 PacketNetwork::PacketNetwork(const Topology& topology, const Options& options)
     : impl_(std::make_unique<Impl>(topology, options)) {
   impl_->engine.set_burst_options(options.burst);
+  if (options.virtual_channels < 1 || options.virtual_channels > 16) {
+    throw ConfigError({.field = "virtual channels",
+                       .value = std::to_string(options.virtual_channels),
+                       .problem = "is out of range",
+                       .expected = "1 to 16"});
+  }
   if (options.retry.timeout_exponent > 31) {
     throw ConfigError({.field = "time-out exponent",
                        .value = std::to_string(options.retry.timeout_exponent),
@@ -197,11 +306,39 @@ PacketNetwork::PacketNetwork(const Topology& topology, const Options& options)
       }
       wire.error_rate = rate->second;
     }
+    impl_->buffered.push_back(wire.flow_control != FlowControl::kCredits);
     impl_->engine.AddLink(wire);
   }
+  AddBackground();
 }
 
 PacketNetwork::~PacketNetwork() = default;
+
+void PacketNetwork::AddBackground() {
+  for (std::size_t i = 0; i < impl_->options.background.size(); ++i) {
+    const BackgroundFlow& flow = impl_->options.background[i];
+    if (!(flow.share > 0 && flow.share <= 1) || flow.message.count() == 0) {
+      throw ConfigError({.file = impl_->topology.source,
+                         .field = "background",
+                         .value = std::to_string(flow.share),
+                         .problem = "is no load",
+                         .expected = "a share above 0, at most 1, and messages above 0 bytes"});
+    }
+    const Route route = impl_->ShortestChain(flow.from, flow.to);
+    Picoseconds slowest;
+    for (const LinkId link : route) {
+      slowest = std::max(slowest,
+                         SerializationTime(LinkWireFormat(impl_->topology, link).Wire(flow.message),
+                                           impl_->topology.links[link].rate));
+    }
+    const RouteId id = AddRoute(route);
+    impl_->background.AddSource(
+        {.name = "background" + std::to_string(i),
+         .interval = Picoseconds(
+             static_cast<std::uint64_t>(static_cast<double>(slowest.count()) / flow.share)),
+         .send = [this, id, size = flow.message] { impl_->engine.SendBackground(id, size); }});
+  }
+}
 
 RouteId PacketNetwork::AddRoute(const Route& route) {
   const auto known = impl_->routes.find(route);
@@ -244,23 +381,31 @@ RouteId PacketNetwork::AddRoute(const Route& route) {
 
 GroupId PacketNetwork::AddGroup(GroupKind kind, DeviceId hub, DeviceId owner,
                                 std::span<const DeviceId> members) {
-  std::vector<std::vector<std::uint32_t>> chains;
-  for (const DeviceId member : members) {
-    chains.push_back(kind == GroupKind::kMulticast ? impl_->ShortestChain(hub, member)
-                                                   : impl_->ShortestChain(member, hub));
+  const bool down = kind == GroupKind::kMulticast;
+  GroupTree tree(
+      impl_->topology, hub,
+      [this, down](DeviceId device, DeviceId centre) {
+        return down ? impl_->ShortestChain(centre, device) : impl_->ShortestChain(device, centre);
+      },
+      down);
+  for (const DeviceId member : members) tree.Add(member);
+  tree.DropNodesThatOnlyPass();
+  if (down) {
+    return impl_->engine.AddMulticastTree(impl_->ShortestChain(owner, hub), tree.inner(),
+                                          tree.members());
   }
-  if (kind == GroupKind::kMulticast) {
-    return impl_->engine.AddMulticast(impl_->ShortestChain(owner, hub), chains);
-  }
-  return impl_->engine.AddReduction(chains, impl_->ShortestChain(hub, owner),
-                                    impl_->options.reduce_latency);
+  return impl_->engine.AddReductionTree(tree.members(), tree.inner(),
+                                        impl_->ShortestChain(hub, owner),
+                                        impl_->options.reduce_latency);
 }
 
 void PacketNetwork::Send(RouteId route, Bytes size, std::uint64_t token) {
+  if (!impl_->background.empty()) impl_->background.Start();
   if (impl_->grpc[route]) size = GrpcBytes(impl_->options.grpc, size);
   impl_->engine.Send(route, size, token);
 }
 void PacketNetwork::SendGroup(GroupId group, Bytes size, std::uint64_t token) {
+  if (!impl_->background.empty()) impl_->background.Start();
   impl_->engine.SendGroup(group, size, token);
 }
 void PacketNetwork::set_client(NetworkClient* client) { impl_->engine.set_client(client); }
@@ -283,10 +428,12 @@ void PacketNetwork::BreakFrame(LinkId link, std::uint64_t frame) {
 const PacketNetwork::Options& PacketNetwork::options() const { return impl_->options; }
 std::uint64_t PacketNetwork::packets() const { return impl_->engine.packets(); }
 const PacketEngine& PacketNetwork::engine() const { return impl_->engine; }
+std::uint64_t PacketNetwork::credit_circles() const { return impl_->order.circles(); }
 
 void PacketNetwork::Reset() {
   impl_->engine.Reset();
   impl_->queue.Reset();
+  impl_->background.Reset();
 }
 
 void PacketNetwork::RunToIdle() {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "interconnect/background_traffic.h"
 #include "interconnect/network.h"
 #include "interconnect/packet_engine.h"
 #include "interconnect/tcp/grpc_framing.h"
@@ -50,6 +51,12 @@ class PacketNetwork final : public Network {
     Bytes switch_buffer;
     /// Largest further delay of a message over a network, drawn evenly from 0 on.
     Picoseconds jitter;
+    /// Traffic of others while a run lasts; its bytes count in `link_use`. Seed: `retry.seed`.
+    std::vector<BackgroundFlow> background;
+    /// Virtual channels a link with credits may have, 1 to 16. A route changes channel where its
+    /// credits would wait in a circle (torus, ring); elsewhere all use the first. InfiniBand has up
+    /// to 15 data lanes, adapters commonly 8 (IBA vol. 1, 7.6).
+    std::uint32_t virtual_channels = 8;
     /// Times at which links carry nothing.
     std::map<LinkId, std::vector<Outage>> outages;
     /// Time of a switch's reduction unit from the last operand's arrival. ASSUMED.
@@ -97,8 +104,11 @@ class PacketNetwork final : public Network {
   /// Frames sent since the last Reset, summed over links.
   std::uint64_t packets() const;
   const PacketEngine& engine() const;
+  /// Places where credits can wait in a circle in spite of the virtual channels.
+  std::uint64_t credit_circles() const;
 
  private:
+  void AddBackground();
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -148,6 +148,27 @@ void SetDown(const Setting& s, Options& o) {
   }
 }
 
+void SetBackground(const Setting& s, Options& o) {
+  constexpr const char* kForm = "FROM->TO@SHARE or FROM->TO@SHARE/SIZE";
+  const std::size_t at = s.value.find('@');
+  const std::size_t arrow = s.value.find("->");
+  if (at == std::string_view::npos || arrow == std::string_view::npos || arrow > at) {
+    s.Refuse("is no traffic", kForm);
+  }
+  BackgroundFlow flow{.from = s.Device(s.value.substr(0, arrow)),
+                      .to = s.Device(s.value.substr(arrow + 2, at - arrow - 2))};
+  if (flow.from == flow.to) s.Refuse("goes nowhere", "two devices");
+  Setting part = s;
+  const std::size_t slash = s.value.find('/', at);
+  part.value = s.value.substr(at + 1, slash == std::string_view::npos ? slash : slash - at - 1);
+  flow.share = part.Number(0, 1, "a share above 0, at most 1");
+  if (slash != std::string_view::npos) {
+    part.value = s.value.substr(slash + 1);
+    flow.message = part.Size();
+  }
+  o.background.push_back(flow);
+}
+
 struct Key {
   PacketOptionKey key;
   void (*apply)(const Setting&, Options&);
@@ -208,6 +229,8 @@ constexpr Key kKeys[] = {
      SetErrorRate},
     {{"down", "FROM->TO@TIME..[TIME]", "a link carries nothing meanwhile; may stand repeatedly"},
      SetDown},
+    {{"background", "FROM->TO@SHARE[/SIZE]", "others' messages (1 MiB) by chance; may stand again"},
+     SetBackground},
     {{"nic-post", "TIME", "from the call to the NIC's start: doorbell, fetch (0)"},
      [](const Setting& s, Options& o) { o.nic.post = s.Time(); }},
     {{"nic-rate", "COUNT|off", "messages a NIC starts per second (off)"},
@@ -245,6 +268,8 @@ constexpr Key kKeys[] = {
      [](const Setting& s, Options& o) { o.grpc.per_message = s.Time(); }},
     {{"jitter", "TIME", "largest further delay of a message over a network (0)"},
      [](const Setting& s, Options& o) { o.jitter = s.Time(); }},
+    {{"virtual-channels", "1..16", "per link with credits; used where credits close a circle (8)"},
+     [](const Setting& s, Options& o) { o.virtual_channels = s.Count(1, 16); }},
     {{"cut-through", "on|off", "network switches send on behind the header (on)"},
      [](const Setting& s, Options& o) { o.network_cut_through = s.Switch(); }},
     {{"link-buffer", "SIZE|auto", "credits of each link (auto: its own length and three bursts)"},

@@ -5,7 +5,11 @@
 
 #include <numeric>
 
+#include "interconnect/catalogue.h"
+#include "interconnect/cluster.h"
+#include "interconnect/fabric.h"
 #include "interconnect/packet_network.h"
+#include "interconnect/route_choice.h"
 #include "interconnect/virtual_channels.h"
 #include "sim/error.h"
 #include "sim/random.h"
@@ -144,6 +148,65 @@ TEST(PacketChannelsTest, TwoChannelsCarryTheSameTrafficThrough) {
     EXPECT_EQ(AllTheWayAround(Ring(count), 2),
               std::uint64_t{count} * (count - 1) * KiB(256).count());
   }
+}
+
+/// Random messages over a 4 x 4 x 8 torus of 128 GPUs, two frames of room on every channel.
+struct TorusRun {
+  std::uint64_t circles = 0;
+  std::size_t delivered = 0;
+  Picoseconds end;
+};
+TorusRun OverTorus(const std::string& twist, std::uint32_t channels) {
+  Topology topology;
+  topology.node_count = 128;
+  for (std::uint32_t i = 0; i < 128; ++i) {
+    topology.devices.push_back({.name = "gpu" + std::to_string(i), .node = i});
+  }
+  BuildFabric({.kind = "torus",
+               .rate = GigabitsPerSecond(400),
+               .options = {{"sides", "4x4x8"}, {"twist", twist}},
+               .where = {.field = "fabric"}},
+              Catalogue::Shipped(), &topology);
+  const Cluster cluster(std::move(topology));
+  PacketNetwork::Options options;
+  options.virtual_channels = channels;
+  options.link_buffer = 2 * Bytes(4096 + 26);
+  PacketNetwork network(cluster.topology(), options);
+  class Count final : public NetworkClient {
+   public:
+    void OnInjected(SimTime, std::uint64_t) override {}
+    void OnDelivered(SimTime now, std::uint64_t) override {
+      end = now.since_start();
+      ++count;
+    }
+    Picoseconds end;
+    std::size_t count = 0;
+  } client;
+  network.set_client(&client);
+  RouteChooser chooser(cluster, RoutePolicy::kAdaptive, 1);
+  RandomStream random(1, "torus");
+  for (std::uint32_t i = 0; i < 3000; ++i) {
+    const auto from = static_cast<DeviceId>(random.Below(128));
+    const auto to = static_cast<DeviceId>((from + 1 + random.Below(127)) % 128);
+    const auto route = chooser.Choose({.from = from, .to = to, .channel = i});
+    network.Send(network.AddRoute(*route), Bytes(random.Below(100'000)), i);
+  }
+  TorusRun run{.circles = network.credit_circles()};
+  network.RunToIdle();
+  run.delivered = client.count;
+  run.end = client.end;
+  network.Reset();
+  return run;
+}
+
+TEST(PacketChannelsTest, ATorusWithTwoFramesOfRoomStarvesNobodyTwistedOrNot) {
+  for (const std::string twist : {"0", "2"}) {
+    SCOPED_TRACE(twist);
+    const TorusRun run = OverTorus(twist, 8);
+    EXPECT_EQ(run.circles, 0u);
+    EXPECT_EQ(run.delivered, 3000u);
+  }
+  EXPECT_THROW(OverTorus("0", 1), SimulationError) << "one channel stands still";
 }
 
 TEST(PacketChannelsTest, ChannelsOfALinkShareItsWireEvenly) {

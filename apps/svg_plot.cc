@@ -229,13 +229,18 @@ std::string LogLogPlot(std::string_view title, std::string_view unit,
       line += fmt::format("{}{:.1f},{:.1f}", line.empty() ? "" : " ", x, y);
       ++drawn;
       if (one.dashed) continue;
+      if (one.scatter) {
+        marks += fmt::format("<circle cx=\"{:.0f}\" cy=\"{:.0f}\" r=\"1.5\" fill=\"{}\"/>\n", x, y,
+                             SeriesColour(one.colour));
+        continue;
+      }
       marks += fmt::format(
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\" fill=\"{}\"><title>{}: {}, {:.4g} "
           "{}</title></circle>\n",
           x, y, SeriesColour(one.colour), EscapeMarkup(one.label), ShortSize(point.x), point.y,
           EscapeMarkup(unit));
     }
-    if (drawn > 1) {
+    if (drawn > 1 && !one.scatter) {
       out += fmt::format(
           "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"{}/>\n", line,
           SeriesColour(one.colour), one.dashed ? " stroke-dasharray=\"5 4\"" : "");

@@ -26,6 +26,7 @@ struct PlotSeries {
   std::string label;
   std::vector<PlotPoint> points;  ///< Points without a logarithm (0) are left out of the drawing.
   bool dashed = false;
+  bool scatter = false;  ///< Small points alone, without line and without a label each.
   std::size_t colour = 0;
 };
 

@@ -10,6 +10,7 @@
 #include "apps/validate_log.h"
 #include "apps/validate_manual.h"
 #include "apps/validate_options.h"
+#include "apps/validate_page.h"
 #include "sim/error.h"
 #include "validate/baseline.h"
 #include "validate/diagnosis.h"
@@ -92,6 +93,7 @@ int RunValidate(const std::vector<std::string>& arguments) {
                               [&](std::size_t done) { progress.Show(done, runs.size()); });
     if (!options.json.empty())
       WriteOutputFile("--json", options.json, validate::JsonDiagnoses(diagnoses));
+    if (!options.html.empty()) WriteOutputFile("--html", options.html, DiagnosisPage(diagnoses));
     if (!options.stdout_taken())
       std::fputs(validate::TextDiagnoses(diagnoses, runs).c_str(), stdout);
     return kExitDone;
@@ -106,6 +108,8 @@ int RunValidate(const std::vector<std::string>& arguments) {
     WriteOutputFile("--json", options.json,
                     validate::JsonReport(scored, decisions->name(), left_out));
   if (!options.csv.empty()) WriteOutputFile("--csv", options.csv, validate::CsvReport(scored));
+  if (!options.html.empty())
+    WriteOutputFile("--html", options.html, ValidationPage(scored, decisions->name()));
   if (!options.write_baseline.empty())
     WriteOutputFile("--write-baseline", options.write_baseline,
                     validate::WriteBaseline(validate::BaselineOf(scored)));

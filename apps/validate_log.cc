@@ -9,6 +9,7 @@
 
 #include "apps/command.h"
 #include "apps/output_file.h"
+#include "apps/validate_page.h"
 #include "sim/error.h"
 #include "validate/diagnosis.h"
 #include "validate/logs/collective_tables.h"
@@ -87,6 +88,7 @@ int DiagnoseLog(const ValidateOptions& options, const std::vector<LoggedRun>& lo
     if (!diagnosis.why_not.empty()) RefuseTopology(options, diagnosis.why_not);
   if (!options.json.empty())
     WriteOutputFile("--json", options.json, validate::JsonDiagnoses(diagnoses));
+  if (!options.html.empty()) WriteOutputFile("--html", options.html, DiagnosisPage(diagnoses));
   if (options.stdout_taken()) return kExitDone;
   for (const validate::Diagnosis& diagnosis : diagnoses)
     fmt::print("{}\n", validate::TextDiagnosis(diagnosis));
@@ -128,6 +130,8 @@ int ValidateLog(const ValidateOptions& options) {
   if (!options.json.empty())
     WriteOutputFile("--json", options.json, validate::JsonReport(scored, decisions->name()));
   if (!options.csv.empty()) WriteOutputFile("--csv", options.csv, validate::CsvReport(scored));
+  if (!options.html.empty())
+    WriteOutputFile("--html", options.html, ValidationPage(scored, decisions->name()));
   if (options.stdout_taken()) return kExitDone;
   for (std::size_t i = 0; i < scored.size(); ++i) {
     std::fputs(SizeTable(scored[i]).c_str(), stdout);

@@ -55,6 +55,8 @@ OPTIONS
   --json FILE      every pair (measured, simulated) with its decision; with --diagnose every cause
                    with its curve; "-" is stdout
   --csv FILE       the pairs, one line each
+  --html FILE      one page that stands by itself: errors by band, residuals by size, measured and
+                   simulated curves by platform; with --diagnose the curves of the causes
   --markdown       the tables of docs/validation.md in place of the report
   --runs           one line a run
   --leave-out, --no-leave-out

@@ -45,6 +45,7 @@ ValidateOptions ParseValidateOptions(const std::vector<std::string>& arguments) 
   app.add_option("--nccl", options.version);
   app.add_option("--json", options.json);
   app.add_option("--csv", options.csv);
+  app.add_option("--html", options.html);
   app.add_option("--baseline", options.baseline);
   app.add_option("--write-baseline", options.write_baseline);
   app.add_option("--tolerance", tolerance);

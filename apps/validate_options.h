@@ -20,7 +20,7 @@ struct ValidateOptions {
   std::string topology;                   ///< -t, with --log.
   std::string collective;                 ///< --op, with --log.
   std::string version;                    ///< --nccl, with --log.
-  std::string json, csv;                  ///< Files; "-" is stdout, empty: none.
+  std::string json, csv, html;            ///< Files; "-" is stdout, empty: none.
   std::string baseline;                   ///< File to compare with.
   std::string write_baseline;             ///< File to write.
   double tolerance = 0.03;                ///< Of --baseline, fraction.
@@ -36,7 +36,9 @@ struct ValidateOptions {
   validate::ReportOptions report;
 
   /// stdout belongs to a file for machines.
-  bool stdout_taken() const { return json == "-" || csv == "-" || write_baseline == "-"; }
+  bool stdout_taken() const {
+    return json == "-" || csv == "-" || html == "-" || write_baseline == "-";
+  }
 };
 
 /// @throws ConfigError for unknown flags and for flags that exclude each other.

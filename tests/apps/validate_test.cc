@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <pugixml.hpp>
 
 #include "tests/support/test_support.h"
 
@@ -202,6 +203,43 @@ TEST(ValidateLog, SizesBelowTheResolutionAreNoUsableRows) {
   const auto result = ValidateLog("zero.log", LogOf([](std::uint64_t) { return 1e-9; }));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("usable"));
+}
+
+/// A page that stands by itself, well-formed where it draws, and no larger than `most` bytes.
+void ExpectPage(const fs::path& file, std::size_t most) {
+  const std::string page = testing::ReadFile(file);
+  EXPECT_LT(page.size(), most);
+  for (const char* foreign : {"http://", "https://", "<script", "src=", "nan", "inf\""})
+    EXPECT_THAT(page, Not(HasSubstr(foreign)));
+  std::size_t drawings = 0;
+  for (std::size_t at = page.find("<svg"); at != std::string::npos;
+       at = page.find("<svg", at + 1)) {
+    pugi::xml_document drawing;
+    const std::string text = page.substr(at, page.find("</svg>", at) + 6 - at);
+    EXPECT_TRUE(drawing.load_string(text.c_str())) << text.substr(0, 200);
+    ++drawings;
+  }
+  EXPECT_GT(drawings, 3u);
+}
+
+TEST(ValidatePage, OfTheWholeSetStandsByItselfAndStaysSmall) {
+  const fs::path file = testing::TemporaryDir() / "validation.html";
+  const auto result = testing::RunProgram({"validate", "--no-leave-out", "--html", file.string()});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  ExpectPage(file, 4u << 20);
+  const std::string page = testing::ReadFile(file);
+  EXPECT_THAT(page, AllOf(HasSubstr("Residuals by size"), HasSubstr("h100 x 8, all_reduce"),
+                          HasSubstr("simulated / measured")));
+}
+
+TEST(ValidatePage, OfDiagnosesDrawsTheCurvesOfTheCauses) {
+  const fs::path file = testing::TemporaryDir() / "diagnoses.html";
+  const auto result =
+      testing::RunProgram({"validate", "public", "--diagnose", "--html", file.string()});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  ExpectPage(file, 4u << 20);
+  EXPECT_THAT(testing::ReadFile(file),
+              AllOf(HasSubstr("labelled"), HasSubstr("tcp-fallback"), HasSubstr("healthy")));
 }
 
 TEST(ValidatePage, TheTablesOfThePageAreThoseOfTheProgram) {

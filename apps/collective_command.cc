@@ -12,6 +12,7 @@
 #include "apps/output_file.h"
 #include "collectives/functional.h"
 #include "collectives/simulation.h"
+#include "interconnect/packet_options.h"
 #include "interconnect/topology_file.h"
 #include "sim/parse_units.h"
 
@@ -185,7 +186,7 @@ int RunCollective(const std::vector<std::string>& arguments) {
     if (call.ideal.count() != 0) {
       report.bound_busbw = static_cast<double>(last.size.count()) / ToMicroseconds(call.ideal) /
                            1e3 * BusBandwidthFactor(options.function, simulation.rank_count());
-      report.bound_link = call.links.empty() ? "" : call.links.front().name;
+      report.bound_link = call.links.rows.empty() ? "" : call.links.rows.front().name;
     }
   }
   std::fputs(TableFooter(report).c_str(), stdout);
@@ -210,6 +211,6 @@ int RunCollective(const std::vector<std::string>& arguments) {
 
 const Command kCollectiveCommand{
     "collective", "simulate a collective, with the flags and the table of nccl-tests",
-    RunCollective, kCollectiveManual};
+    RunCollective, kCollectiveManual, [] { return "\nKEYS OF --network\n" + PacketOptionHelp(); }};
 
 }  // namespace windtunnel

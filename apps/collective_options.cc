@@ -37,8 +37,8 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   std::string function, begin, end, factor, step,
       op = "sum", type = "float", root = "0", iterations = "20", warmups = "1", gpus = "1",
       check = "1", blocking = "0", nodes, ranks, fidelity = "packet", algorithm, protocol, channels,
-      seed = "1", version, trace_limit, plan, sides, symmetry = "auto";
-  std::vector<std::string> sets;
+      seed = "1", version, trace_limit, plan, routing, sides, symmetry = "auto";
+  std::vector<std::string> sets, networks;
   app.add_option("function", function)->required();
   app.add_option("-t,--topology", out.topology)->required();
   app.add_option("-b,--minbytes", begin);
@@ -60,6 +60,8 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   app.add_option("--plan", plan);
   app.add_option("--proto", protocol);
   app.add_option("--channels", channels);
+  app.add_option("--routing", routing);
+  app.add_option("--network", networks);
   app.add_option("--nccl-version", version);
   app.add_option("--set", sets);
   app.add_option("--seed", seed);
@@ -131,16 +133,8 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   }
   if (!nodes.empty()) out.nodes = ParseSmall("--nodes", nodes, 1, 65536);
   SimulationOptions& simulation = out.simulation;
-  constexpr std::string_view kFidelities[] = {"packet", "flow", "analytic"};
-  simulation.fidelity = ParseName<Fidelity>("--fidelity", fidelity, kFidelities);
-  if (!ranks.empty()) {
-    std::size_t at = 0;
-    while (at <= ranks.size()) {
-      const std::size_t comma = std::min(ranks.find(',', at), ranks.size());
-      simulation.gpus.push_back(ParseSmall("--ranks", ranks.substr(at, comma - at), 0, 1u << 24));
-      at = comma + 1;
-    }
-  }
+  simulation.fidelity = ParseName<Fidelity>("--fidelity", fidelity, kFidelityNames);
+  simulation.gpus = ParseGpuList("--ranks", ranks);
   simulation.algorithm = algorithm;
   if (!plan.empty()) {
     if (!algorithm.empty()) {
@@ -152,6 +146,10 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
     simulation.schedule = std::make_shared<const ScheduleFile>(plan);
   }
   simulation.protocol = protocol;
+  if (!routing.empty()) simulation.routing = ParseRoutePolicy(routing, {.field = "--routing"});
+  simulation.network = JoinSettings(networks);
+  if (!simulation.network.empty() && simulation.fidelity != Fidelity::kPacket)
+    throw NetworkNeedsPackets(simulation.network);
   if (!channels.empty()) simulation.channels = ParseSmall("--channels", channels, 1, 64);
   simulation.gpus_per_thread = out.gpus_per_thread;
   simulation.seed = ParseCount(seed, {.field = "--seed"});

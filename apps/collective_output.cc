@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "apps/command.h"
 #include "sim/parse_units.h"
@@ -91,6 +93,35 @@ std::string TableFooter(const CollectiveReport& report) {
   return out;
 }
 
+namespace {
+
+/// The busiest links, as lines of the table's comments.
+std::string LinkLines(LinkLoadReport links) {
+  constexpr std::size_t kShown = 10;
+  const std::size_t carrying = links.rows.size();
+  if (carrying == 0) return "";
+  // The busiest of all, and the busiest of each kind that has none among them.
+  std::vector<LinkLoadReport::Row> shown(
+      links.rows.begin(),
+      links.rows.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, carrying)));
+  for (const LinkLoadReport::Row& row : links.rows) {
+    const bool kind_shown = std::any_of(shown.begin(), shown.end(),
+                                        [&](const auto& other) { return other.kind == row.kind; });
+    if (!kind_shown) shown.push_back(row);
+  }
+  links.rows = std::move(shown);
+  std::istringstream lines(FormatLinkLoadReport(links));
+  std::string out;
+  for (std::string line; std::getline(lines, line);) out += "#   " + line + "\n";
+  if (carrying > links.rows.size()) {
+    out += fmt::format("#   ... and {} more links that carried bytes (all in --json)\n",
+                       carrying - links.rows.size());
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string Explanation(const CollectiveReport& report) {
   std::string out;
   if (report.bound_busbw > 0) {
@@ -119,17 +150,7 @@ std::string Explanation(const CollectiveReport& report) {
     if (!call.symmetry.empty()) out += "#   symmetry used: " + call.symmetry + "\n";
     if (!call.no_symmetry.empty()) out += "#   every rank simulated: " + call.no_symmetry + "\n";
     if (!call.notice.empty()) out += "#   note: " + call.notice + "\n";
-    constexpr std::size_t kShown = 4;
-    for (std::size_t i = 0; i < std::min(kShown, call.links.size()); ++i) {
-      const LinkReport& link = call.links[i];
-      out +=
-          fmt::format("#   link {}: {:.1f} % used, {} payload bytes, {} on the wire, {} packets\n",
-                      link.name, 100 * link.utilisation, link.use.payload.count(),
-                      link.use.wire.count(), link.use.packets);
-    }
-    if (call.links.size() > kShown)
-      out += fmt::format("#   ... and {} more links that carried bytes (all in --json)\n",
-                         call.links.size() - kShown);
+    out += LinkLines(call.links);
   }
   return out;
 }
@@ -171,7 +192,7 @@ std::string ToJson(const CollectiveReport& report) {
     for (const TimeShare& share : call.shares)
       shares.push_back({{"cause", share.cause}, {"time_us", ToMicroseconds(share.time)}});
     auto& links = entry["links"] = nlohmann::ordered_json::array();
-    for (const LinkReport& link : call.links) {
+    for (const LinkLoadReport::Row& link : call.links.rows) {
       links.push_back({{"name", link.name},
                        {"utilisation", link.utilisation},
                        {"payload_bytes", link.use.payload.count()},

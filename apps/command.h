@@ -20,10 +20,15 @@ struct Command {
   /// Man-page text for `windtunnel help NAME`: NAME, SYNOPSIS, DESCRIPTION, OPTIONS, EXAMPLES, EXIT
   /// STATUS, SEE ALSO.
   std::string_view manual;
+  /// What stands behind the manual because the code knows it best; may be null.
+  std::string (*appendix)() = nullptr;
 };
+/// The whole help page of a command.
+std::string HelpOf(const Command& command);
 
 // Each in a file of its own, NAME_command.cc.
 extern const Command kCollectiveCommand;
+extern const Command kGoalCommand;
 extern const Command kMeasureCommand;
 extern const Command kTopoCommand;
 extern const Command kValidateCommand;

@@ -10,15 +10,16 @@ namespace windtunnel {
 
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
-      kCollectiveCommand,
-      kValidateCommand,
-      kMeasureCommand,
-      kReportCommand,
-      kNcclCommand,
-      kTopoCommand,
-      kMscclCommand,
+      kCollectiveCommand, kValidateCommand, kMeasureCommand, kReportCommand,
+      kNcclCommand,       kTopoCommand,     kMscclCommand,   kGoalCommand,
   };
   return commands;
+}
+
+std::string HelpOf(const Command& command) {
+  std::string text(command.manual);
+  if (command.appendix != nullptr) text += command.appendix();
+  return text;
 }
 
 namespace {
@@ -64,7 +65,7 @@ int Dispatch(const std::vector<std::string>& arguments) {
     return kExitDone;
   }
   if (first == "help") {
-    std::fputs(std::string(FindCommand(arguments[1]).manual).c_str(), stdout);
+    std::fputs(HelpOf(FindCommand(arguments[1])).c_str(), stdout);
     return kExitDone;
   }
   const Command& command = FindCommand(first);
@@ -72,7 +73,7 @@ int Dispatch(const std::vector<std::string>& arguments) {
   for (const std::string& argument : rest) {
     if (argument == "--") break;
     if (argument == "--help") {
-      std::fputs(std::string(command.manual).c_str(), stdout);
+      std::fputs(HelpOf(command).c_str(), stdout);
       return kExitDone;
     }
   }

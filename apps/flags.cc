@@ -1,5 +1,9 @@
 #include "apps/flags.h"
 
+#include <algorithm>
+
+#include "sim/parse_units.h"
+
 namespace windtunnel {
 
 void ParseFlags(CLI::App& app, std::string_view command,
@@ -35,6 +39,35 @@ void ParseFlags(CLI::App& app, std::string_view command,
                        .problem = error.what(),
                        .expected = "the flags of `windtunnel help " + std::string(command) + "`"});
   }
+}
+
+std::vector<std::uint32_t> ParseGpuList(std::string_view flag, const std::string& text) {
+  std::vector<std::uint32_t> numbers;
+  if (text.empty()) return numbers;
+  std::size_t at = 0;
+  while (at <= text.size()) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    numbers.push_back(static_cast<std::uint32_t>(
+        ParseCount(text.substr(at, comma - at), {.field = std::string(flag)}, 0, 1u << 24)));
+    at = comma + 1;
+  }
+  return numbers;
+}
+
+std::string JoinSettings(const std::vector<std::string>& settings) {
+  std::string joined;
+  for (const std::string& setting : settings) {
+    if (!joined.empty()) joined += ",";
+    joined += setting;
+  }
+  return joined;
+}
+
+ConfigError NetworkNeedsPackets(const std::string& settings) {
+  return ConfigError({.field = "--network",
+                      .value = settings,
+                      .problem = "sets the packet level, and this run is at another:",
+                      .expected = "--fidelity packet"});
 }
 
 }  // namespace windtunnel

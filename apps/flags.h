@@ -2,6 +2,7 @@
 // What the commands share in reading their flags.
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,13 @@ namespace windtunnel {
 /// Parses and turns CLI11's errors into ConfigError with the nearest known flag. `--help` is
 /// handled before commands run.
 void ParseFlags(CLI::App& app, std::string_view command, const std::vector<std::string>& arguments);
+
+/// "0,2,4" as numbers; nothing for an empty text. @throws ConfigError naming the flag.
+std::vector<std::uint32_t> ParseGpuList(std::string_view flag, const std::string& text);
+/// Repeated KEY=VALUE,... flags as one.
+std::string JoinSettings(const std::vector<std::string>& settings);
+/// Settings of the packet level at another level of fidelity.
+ConfigError NetworkNeedsPackets(const std::string& settings);
 
 /// Position of `text` in `names` as an enum value. @throws ConfigError with all names and the
 /// nearest.

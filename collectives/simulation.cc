@@ -19,6 +19,7 @@
 #include "collectives/torus_sides.h"
 #include "interconnect/flow_network.h"
 #include "interconnect/packet_network.h"
+#include "interconnect/packet_options.h"
 #include "interconnect/topology_file.h"
 #include "interconnect/wire_format.h"
 #include "sim/error.h"
@@ -117,8 +118,7 @@ constexpr Picoseconds kTakeOff(Picoseconds whole, Picoseconds part) {
 }  // namespace
 
 std::string_view Name(Fidelity fidelity) {
-  constexpr std::string_view kNames[] = {"packet", "flow", "analytic"};
-  return kNames[static_cast<std::size_t>(fidelity)];
+  return kFidelityNames[static_cast<std::size_t>(fidelity)];
 }
 
 struct Simulation::Impl final : ExecutionSetting {
@@ -158,6 +158,10 @@ struct Simulation::Impl final : ExecutionSetting {
   Impl(Cluster c, SimulationOptions o) : cluster(std::move(c)), options(std::move(o)) {
     gpus = ResolveRanks(cluster, options.gpus);
     CheckConnected(cluster, gpus);
+    if (!options.network.empty()) {
+      PacketNetwork::Options checked;  // Bad words are told before anything is searched.
+      ApplyPacketOptions(options.network, "--network", cluster.topology(), &checked);
+    }
     const nccl::Environment& environment = options.environment;
     for (const std::string& name : environment.NotModelled()) {
       notes.push_back(fmt::format("{} is set and not modelled: it has no influence here", name));
@@ -166,6 +170,7 @@ struct Simulation::Impl final : ExecutionSetting {
         cluster, gpus,
         JobPaths::Options{.peer_to_peer = environment.GetInt("NCCL_P2P_DISABLE", 0) == 0,
                           .shared_memory = environment.GetInt("NCCL_SHM_DISABLE", 0) == 0,
+                          .routing = options.routing,
                           .seed = options.seed});
     ChooseClasses();
     decisions = MakeDecisions();
@@ -304,14 +309,22 @@ struct Simulation::Impl final : ExecutionSetting {
     return job;
   }
 
+  // Without a closed form, the analytic level is the plan on an idle network or its busiest link.
+  FlowNetwork::Options FlowOptions() const {
+    return {.contention = options.fidelity != Fidelity::kAnalytic};
+  }
+
   Level& LevelFor(double share) {
     auto& entry = levels[share];
     if (!entry) {
       entry = std::make_unique<Level>(Level{.usable = UsableCluster(cluster, share)});
-      if (options.fidelity == Fidelity::kFlow) {
-        entry->network = std::make_unique<FlowNetwork>(entry->usable);
+      if (options.fidelity != Fidelity::kPacket) {
+        entry->network = std::make_unique<FlowNetwork>(entry->usable, FlowOptions());
       } else {
-        auto packet = std::make_unique<PacketNetwork>(entry->usable.topology());
+        PacketNetwork::Options packets;
+        packets.retry.seed = options.seed;
+        ApplyPacketOptions(options.network, "--network", entry->usable.topology(), &packets);
+        auto packet = std::make_unique<PacketNetwork>(entry->usable.topology(), packets);
         entry->packet = packet.get();
         entry->network = std::move(packet);
       }
@@ -404,7 +417,8 @@ struct Simulation::Impl final : ExecutionSetting {
     const bool copies = block.role == "nvls scatter" || block.role == "nvls gather";
     return copies ? nvls_times.copying : nvls_times.reducing;
   }
-  SimTime StartOf(Rank) override { return SimTime(std::max(launch, host_launch)); }
+  Picoseconds StartOfRun() const { return std::max(launch, host_launch); }
+  SimTime StartOf(Rank) override { return SimTime(StartOfRun()); }
   Picoseconds EndOf(Rank) override { return Picoseconds(0); }
 
   // Algorithms that NCCL does not have cost what a ring costs per hop.
@@ -448,7 +462,7 @@ struct Simulation::Impl final : ExecutionSetting {
       host_launch = HostLaunch(query, options.gpus_per_thread, gpu, constants.shared());
       share = UsableLinkShare(query, gpu);
     }
-    if (options.fidelity != Fidelity::kAnalytic) level = &LevelFor(share);
+    if (!HasClosedForm(request)) level = &LevelFor(share);
   }
 
   CallOutcome Run(const CollectiveRequest& request, const RunObservers& observers) {
@@ -460,7 +474,7 @@ struct Simulation::Impl final : ExecutionSetting {
     out.chunk = decision.chunk;
     out.notice = decision.notice;
     PrepareCall(request, decision);
-    if (options.fidelity == Fidelity::kAnalytic) {
+    if (HasClosedForm(request)) {
       RunClosedForm(request, out);
       return out;
     }
@@ -486,7 +500,7 @@ struct Simulation::Impl final : ExecutionSetting {
                                         const std::function<void(const TimedSpan&)>& span,
                                         std::string& why_not) {
     constexpr std::uint32_t kQuickRanks = 64;
-    if (!options.fold_symmetry || options.fidelity != Fidelity::kFlow || span ||
+    if (!options.fold_symmetry || options.fidelity == Fidelity::kPacket || span ||
         rank_count() <= kQuickRanks) {
       return std::nullopt;
     }
@@ -498,7 +512,7 @@ struct Simulation::Impl final : ExecutionSetting {
                            .fixed = !way.by_load,
                            .one_per_route = true};
     };
-    auto run = RunSymmetric(plan, level->usable, *this, way_of, &why_not);
+    auto run = RunSymmetric(plan, level->usable, *this, way_of, &why_not, FlowOptions());
     // Later calls find the ways taken that this one takes.
     if (run) paths = std::move(ways);
     return run;
@@ -509,17 +523,32 @@ struct Simulation::Impl final : ExecutionSetting {
     out.time = result.time;
     out.messages = result.messages;
     out.events = result.events;
+    if (options.fidelity == Fidelity::kAnalytic) {
+      for (const LinkUse& link : use) out.time = std::max(out.time, StartOfRun() + link.busy);
+      out.notice = "no closed form: the plan on an idle network, or its busiest link";
+    }
     ExplainRun(plan, result, use, out);
   }
 
-  void RunClosedForm(const CollectiveRequest& request, CallOutcome& out) const {
-    if (communicator == nullptr) {
-      throw ConfigError(
-          {.field = "--fidelity",
-           .value = "analytic",
-           .problem = "closed forms exist for what NCCL decides:",
-           .expected = "an algorithm and a cluster of NCCL, or --fidelity packet or flow"});
+  // Forms exist for what NCCL decides, and for sends and all-to-all.
+  bool HasClosedForm(const CollectiveRequest& request) const {
+    if (options.fidelity != Fidelity::kAnalytic || communicator == nullptr) return false;
+    if (options.schedule != nullptr || gpu_class.empty()) return false;
+    switch (request.function) {
+      case Function::kAllReduce:
+      case Function::kAllGather:
+      case Function::kReduceScatter:
+      case Function::kBroadcast:
+      case Function::kReduce:
+      case Function::kAllToAll:
+      case Function::kSendRecv:
+        return true;
+      default:
+        return false;
     }
+  }
+
+  void RunClosedForm(const CollectiveRequest& request, CallOutcome& out) const {
     timing::CallFacts call = facts;
     call.function = request.function;
     call.size = Bytes(LogicalBytes(request));
@@ -605,21 +634,10 @@ struct Simulation::Impl final : ExecutionSetting {
     const Topology& topology = cluster.topology();
     Picoseconds ideal;
     for (LinkId id = 0; id < use.size(); ++id) {
-      if (use[id].payload.count() == 0 && use[id].packets == 0) continue;
-      const Link& link = topology.links[id];
-      LinkReport report{
-          .link = id,
-          .name = topology.devices[link.from].name + " -> " + topology.devices[link.to].name,
-          .use = use[id]};
-      if (out.time.count() != 0)
-        report.utilisation =
-            static_cast<double>(use[id].busy.count()) / static_cast<double>(out.time.count());
-      ideal = std::max(ideal, SerializationTime(use[id].payload, link.rate));
-      out.links.push_back(std::move(report));
+      if (use[id].payload.count() == 0) continue;
+      ideal = std::max(ideal, SerializationTime(use[id].payload, topology.links[id].rate));
     }
-    std::stable_sort(
-        out.links.begin(), out.links.end(),
-        [](const LinkReport& a, const LinkReport& b) { return a.utilisation > b.utilisation; });
+    out.links = BusiestLinks(topology, use, out.time, use.size());
     out.ideal = ideal;
     if (plan.blocks.empty()) {
       out.bound = "nothing to do";
@@ -639,8 +657,8 @@ struct Simulation::Impl final : ExecutionSetting {
   std::string BoundOf(const CallOutcome& out, const BlockAccount& account,
                       const ExecutionResult& result) const {
     constexpr double kBusy = 0.8;
-    if (!out.links.empty() && out.links.front().utilisation >= kBusy)
-      return "link " + out.links.front().name;
+    if (!out.links.rows.empty() && out.links.rows.front().utilisation >= kBusy)
+      return "link " + out.links.rows.front().name;
     const std::pair<Picoseconds, const char*> causes[] = {
         {result.start, host_launch > launch ? "launch by one host thread" : "launch"},
         {account.overhead, "overhead per slice"},

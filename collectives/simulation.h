@@ -15,14 +15,17 @@
 #include "collectives/plan.h"
 #include "collectives/timed_executor.h"
 #include "interconnect/cluster.h"
+#include "interconnect/link_load_report.h"
 #include "interconnect/nccl/environment.h"
 #include "interconnect/nccl/nccl_version.h"
 #include "interconnect/network.h"
 #include "interconnect/packet_engine.h"
+#include "interconnect/route_choice.h"
 
 namespace windtunnel {
 
 enum class Fidelity : std::uint8_t { kPacket, kFlow, kAnalytic };
+inline constexpr std::string_view kFidelityNames[] = {"packet", "flow", "analytic"};
 std::string_view Name(Fidelity fidelity);
 
 struct SimulationOptions {
@@ -42,6 +45,10 @@ struct SimulationOptions {
   /// Flow level: simulate one rank for all where they are proved to be alike.
   bool fold_symmetry = true;
   std::uint64_t seed = 1;
+  /// Which of equally good routes a connection takes.
+  RoutePolicy routing = RoutePolicy::kAdaptive;
+  /// Packet level: KEY=VALUE,... as interconnect/packet_options.h reads them.
+  std::string network;
   nccl::NcclVersion version = nccl::kDefaultNcclVersion;
   nccl::Environment environment;
 };
@@ -50,13 +57,6 @@ struct SimulationOptions {
 struct TimeShare {
   std::string cause;  ///< "launch", "hop latency", "block work", "link", ...
   Picoseconds time;
-};
-
-struct LinkReport {
-  LinkId link = 0;
-  std::string name;  ///< "node0/gpu0 -> node0/nvswitch0"
-  LinkUse use;
-  double utilisation = 0;  ///< Wire time over the time of the call, 0 to 1.
 };
 
 struct CallOutcome {
@@ -69,13 +69,13 @@ struct CallOutcome {
   std::uint64_t events = 0;
   /// Where the time of the last rank went; adds up to `time` up to rounding.
   std::vector<TimeShare> shares;
-  std::string bound;  ///< What limits: "link node0/gpu0 -> node0/nvswitch0", "hop latency",
-                      ///< "launch", "reduction rate", ...
-  Picoseconds ideal;  ///< Lower bound over links: max of payload bytes / raw rate.
-  std::vector<LinkReport> links;  ///< Those that carried bytes, busiest first.
-  std::string symmetry;           ///< Not empty when equal ranks were simulated once.
-  std::string no_symmetry;        ///< Why not, where it was tried.
-  std::string notice;             ///< "ring taken: NVLS does not apply to int8 sums"
+  std::string bound;        ///< What limits: "link node0/gpu0 -> node0/nvswitch0", "hop latency",
+                            ///< "launch", "reduction rate", ...
+  Picoseconds ideal;        ///< Lower bound over links: max of payload bytes / raw rate.
+  LinkLoadReport links;     ///< Those that carried bytes, busiest first; wire time over `time`.
+  std::string symmetry;     ///< Not empty when equal ranks were simulated once.
+  std::string no_symmetry;  ///< Why not, where it was tried.
+  std::string notice;       ///< "ring taken: NVLS does not apply to int8 sums"
 };
 
 /// Who watches a run, packet and flow level.

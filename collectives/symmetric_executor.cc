@@ -374,7 +374,8 @@ class FoldedProgram final : public Program {
 // which the ranks of the full run come up, and that is not the same for all.
 class WatchedNetwork final : public Network {
  public:
-  explicit WatchedNetwork(const Cluster& cluster) : network_(cluster) {}
+  WatchedNetwork(const Cluster& cluster, const FlowNetwork::Options& options)
+      : network_(cluster, options) {}
   bool tied() const { return tied_; }
   /// A further connection uses the route.
   void Share(RouteId route) { shared_[route] = true; }
@@ -465,7 +466,8 @@ class FoldedSetting final : public ExecutionSetting {
 
 // Nothing when the order of two messages would have to be guessed.
 std::optional<SymmetricRun> RunFolded(const Plan& plan, const Cluster& cluster,
-                                      ExecutionSetting& setting, const Fold& fold) {
+                                      ExecutionSetting& setting, const Fold& fold,
+                                      const FlowNetwork::Options& options) {
   const std::uint32_t ranks = plan.request.rank_count;
   Ports ports;
   Plan folded;
@@ -479,7 +481,7 @@ std::optional<SymmetricRun> RunFolded(const Plan& plan, const Cluster& cluster,
     block.program = std::make_shared<FoldedProgram>(block.program, fold.grid(), ports);
     folded.blocks.push_back(std::move(block));
   }
-  WatchedNetwork network(cluster);
+  WatchedNetwork network(cluster, options);
   FoldedSetting folded_setting(plan, fold, setting, ports, network);
   const ExecutionResult one = RunTimed(folded, network, folded_setting);
   if (network.tied()) return std::nullopt;
@@ -507,7 +509,8 @@ std::optional<SymmetricRun> RunFolded(const Plan& plan, const Cluster& cluster,
 
 std::optional<SymmetricRun> RunSymmetric(const Plan& plan, const Cluster& cluster,
                                          ExecutionSetting& setting, const WayOfConnection& way_of,
-                                         std::string* why_not) {
+                                         std::string* why_not,
+                                         const FlowNetwork::Options& options) {
   const auto refuse = [&](std::string why) {
     if (why_not != nullptr) *why_not = std::move(why);
     return std::nullopt;
@@ -522,7 +525,7 @@ std::optional<SymmetricRun> RunSymmetric(const Plan& plan, const Cluster& cluste
     Fold fold(plan, cluster, setting, way_of, std::move(grid));
     std::string why = fold.Prove();
     if (why.empty()) {
-      if (auto run = RunFolded(plan, cluster, setting, fold)) return run;
+      if (auto run = RunFolded(plan, cluster, setting, fold, options)) return run;
       return refuse("two connections of a rank send on one route at one instant");
     }
     if (why == kWaysVary) return refuse(std::move(why));

@@ -45,9 +45,11 @@ using WayOfConnection = std::function<ConnectionWay(const Block& sender, const P
 /// the picosecond.
 ///
 /// @param why_not  Told why no symmetry was found; may be null.
+/// @param options  Of the network that rank 0 is simulated on.
 /// @throws SimulationError as RunTimed does.
 std::optional<SymmetricRun> RunSymmetric(const Plan& plan, const Cluster& cluster,
                                          ExecutionSetting& setting, const WayOfConnection& way_of,
-                                         std::string* why_not = nullptr);
+                                         std::string* why_not = nullptr,
+                                         const FlowNetwork::Options& options = {});
 
 }  // namespace windtunnel

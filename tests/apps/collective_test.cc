@@ -199,9 +199,9 @@ TEST(CollectiveSimulation, ASmallCallIsBoundByLatencyAndABigOneByLinks) {
   EXPECT_THAT(RunOn("dgx-a100", request, {}).bound, ::testing::Not(HasSubstr("link ")));
   request.count = 256 << 20;
   const CallOutcome big = RunOn("dgx-a100", request, {});
-  ASSERT_FALSE(big.links.empty());
-  EXPECT_LE(big.links.front().utilisation, 1.0);
-  EXPECT_GT(big.links.front().utilisation, 0.6);
+  ASSERT_FALSE(big.links.rows.empty());
+  EXPECT_LE(big.links.rows.front().utilisation, 1.0);
+  EXPECT_GT(big.links.rows.front().utilisation, 0.6);
 }
 
 TEST(CollectiveSimulation, TheSharesOfTheTimeAddUp) {

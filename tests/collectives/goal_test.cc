@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "collectives/functional.h"
-#include "interconnect/flow_network.h"
+#include "collectives/goal_run.h"
 #include "interconnect/foreign/foreign_topology.h"
 #include "sim/error.h"
-#include "tests/support/plain_setting.h"
 
 namespace windtunnel {
 namespace {
@@ -21,37 +20,14 @@ std::string Fault(std::string_view text) {
   return "";
 }
 
-// The `calc` times of a schedule as overheads of its blocks.
-class GoalSetting final : public ExecutionSetting {
- public:
-  GoalSetting(const GoalSchedule& schedule, ExecutionSetting& base)
-      : schedule_(schedule), base_(base) {
-    for (const Picoseconds work : schedule.work) times_.push_back({.empty_slice_overhead = work});
-  }
-  ConnectionPath PathOf(const Block& sender, const Peer& to) override {
-    return base_.PathOf(sender, to);
-  }
-  GroupPath GroupOf(GroupKind, Rank, std::span<const Peer>, std::uint32_t) override { return {}; }
-  const BlockTimes& TimesOf(Rank, const Block& block) override {
-    return times_[static_cast<std::size_t>(&block - schedule_.plan.blocks.data())];
-  }
-  SimTime StartOf(Rank) override { return SimTime(); }
-  Picoseconds EndOf(Rank) override { return Picoseconds(0); }
-
- private:
-  const GoalSchedule& schedule_;
-  ExecutionSetting& base_;
-  std::vector<BlockTimes> times_;
-};
-
-Picoseconds Time(const GoalSchedule& schedule) {
-  const Cluster cluster(ReadForeignTopology(
+Cluster Pair() {
+  return Cluster(ReadForeignTopology(
       "topology: [ Switch ]\nnpus_count: [ 2 ]\nbandwidth: [ 1 ]\nlatency: [ 500 ]\n",
       ForeignFormat::kAstraSim, "test"));
-  FlowNetwork network(cluster);
-  testing::PlainSetting base(cluster, network);
-  GoalSetting setting(schedule, base);
-  return RunTimed(schedule.plan, network, setting).time;
+}
+
+Picoseconds Time(const GoalSchedule& schedule, const GoalRunOptions& options = {}) {
+  return RunGoal(schedule, Pair(), options).time;
 }
 
 constexpr std::string_view kPingPong =
@@ -76,6 +52,32 @@ TEST(GoalTest, StartDependenciesDoNotWaitForTheEnd) {
   const GoalSchedule beside = ReadGoal(head + "l2 irequires l1\n" + tail, "f");
   EXPECT_GT(Time(after), Microseconds(6));
   EXPECT_EQ(Time(beside), Microseconds(5));
+}
+
+TEST(GoalTest, LevelsAgreeAndHostTimeIsPaidPerMessage) {
+  const GoalSchedule schedule = ReadGoal(kPingPong, "file.goal");
+  const Picoseconds flow = Time(schedule);
+  EXPECT_NEAR(ToMicroseconds(Time(schedule, {.fidelity = Fidelity::kPacket})), ToMicroseconds(flow),
+              0.02 * ToMicroseconds(flow));
+  // Two sends and two receives, one after the other.
+  EXPECT_EQ(Time(schedule, {.overhead = Microseconds(2)}), flow + Microseconds(8));
+  const GoalOutcome outcome = RunGoal(schedule, Pair(), {});
+  EXPECT_EQ(outcome.messages, 2u);
+  EXPECT_EQ(outcome.payload, Bytes(3072));
+  EXPECT_EQ(outcome.rank_end[0].since_start(), outcome.time);
+  EXPECT_LT(outcome.rank_end[1], outcome.rank_end[0]);
+}
+
+TEST(GoalTest, RanksThatAreNotAsManyAsGpusAreRefusedWithBothNumbers) {
+  const GoalSchedule schedule =
+      ReadGoal("num_ranks 3\nrank 0 {\ncalc 1\n}\nrank 1 {\ncalc 1\n}\nrank 2 {\ncalc 1\n}\n", "f");
+  try {
+    RunGoal(schedule, Pair(), {});
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                ::testing::AllOf(::testing::HasSubstr("3"), ::testing::HasSubstr("2 GPUs")));
+  }
 }
 
 TEST(GoalTest, MistakesAreNamedByLine) {

@@ -145,7 +145,7 @@ TEST(ClosedResults, UnevenSizesMoveExactlyTheirBytes) {
   const CallOutcome call =
       RunOnStar({.rank_count = 7, .type = DataType::kInt8, .count = 1'000'003}, Flow());
   std::uint64_t up = 0;
-  for (const LinkReport& link : call.links) {
+  for (const LinkLoadReport::Row& link : call.links.rows) {
     if (link.name.ends_with("-> switch")) up += link.use.payload.count();
   }
   EXPECT_EQ(up, 2u * 6u * 1'000'003u);

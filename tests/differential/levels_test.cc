@@ -323,13 +323,13 @@ TEST(FoldingTest, ChangesNothingButTheWork) {
       for (std::size_t i = 0; i < all.shares.size(); ++i) {
         EXPECT_EQ(one.shares[i].time, all.shares[i].time) << all.shares[i].cause;
       }
-      ASSERT_EQ(one.links.size(), all.links.size());
-      for (std::size_t i = 0; i < all.links.size(); ++i) {
-        EXPECT_EQ(one.links[i].name, all.links[i].name);
-        EXPECT_EQ(one.links[i].use.payload, all.links[i].use.payload);
-        EXPECT_EQ(one.links[i].use.wire, all.links[i].use.wire);
-        EXPECT_EQ(one.links[i].use.busy, all.links[i].use.busy);
-        EXPECT_EQ(one.links[i].use.packets, all.links[i].use.packets);
+      ASSERT_EQ(one.links.rows.size(), all.links.rows.size());
+      for (std::size_t i = 0; i < all.links.rows.size(); ++i) {
+        EXPECT_EQ(one.links.rows[i].name, all.links.rows[i].name);
+        EXPECT_EQ(one.links.rows[i].use.payload, all.links.rows[i].use.payload);
+        EXPECT_EQ(one.links.rows[i].use.wire, all.links.rows[i].use.wire);
+        EXPECT_EQ(one.links.rows[i].use.busy, all.links.rows[i].use.busy);
+        EXPECT_EQ(one.links.rows[i].use.packets, all.links.rows[i].use.packets);
       }
     }
   }

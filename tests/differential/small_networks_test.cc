@@ -67,7 +67,7 @@ TEST(UnequalGroupsTest, AreBoundByTheLinkBetweenThem) {
       const CallOutcome call = RunOn(topology, request, fidelity, algorithm);
       EXPECT_GE(ToMicroseconds(call.time), 64.0 * 1024 * 1024 / 12.5e3) << algorithm;
       std::uint64_t across = UINT64_MAX;
-      for (const LinkReport& link : call.links) {
+      for (const LinkLoadReport::Row& link : call.links.rows) {
         if (link.name == "gpu0 -> gpu4" || link.name == "gpu4 -> gpu0") {
           across = std::min(across, link.use.payload.count());
         }
@@ -179,7 +179,7 @@ TEST(DegenerateSidesTest, OneRankTakesNoTimeOnTheNetwork) {
       const CallOutcome call =
           RunOn(topology, {.function = function, .rank_count = 1, .count = 1 << 20}, fidelity);
       EXPECT_EQ(call.time, Picoseconds(0)) << Name(function);
-      EXPECT_TRUE(call.links.empty()) << Name(function);
+      EXPECT_TRUE(call.links.rows.empty()) << Name(function);
     }
   }
 }

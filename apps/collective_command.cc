@@ -197,7 +197,8 @@ int RunCollective(const std::vector<std::string>& arguments) {
         FormatSize(kRealPayloadLimit));
   }
   if (options.explain) std::fputs(Explanation(report).c_str(), stdout);
-  if (!report.rows.empty() && !(options.trace_file.empty() && options.vcd_file.empty())) {
+  if (!report.rows.empty() &&
+      !(options.trace_file.empty() && options.vcd_file.empty() && options.flows_file.empty())) {
     for (const std::string& note : WriteTraces(simulation, report.rows.back().request, options)) {
       fmt::print(stderr, "windtunnel: note: {}\n", note);
     }

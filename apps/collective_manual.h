@@ -62,7 +62,9 @@ OPTIONS: output
     --explain                after the table: what bound each time, its shares, the use of the busiest links, the bound of the links
     --json FILE              everything, in the form of proto/result.proto; - is stdout
     --csv FILE               the table
-    --trace FILE             slices of every thread block of the last size as a Chrome trace (open it in Perfetto)
+    --trace FILE             slices of every thread block of the last size as a Chrome trace (open it in Perfetto); at packet level also the use of
+                             the ten busiest links over time
+    --flows FILE             what each connection of the last size carried, its NICs, first send and last arrival, as CSV; tells flows per NIC
     --vcd FILE               occupation of every link over time (open it in GTKWave)
     --trace-limit SIZE       stop either file at SIZE (64 MiB) with a notice
     -v, --verbose            what NCCL would log of the job: rings, trees, channels, tuning table (to stderr)

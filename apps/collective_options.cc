@@ -74,6 +74,7 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   app.add_option("--csv", out.csv_file);
   app.add_option("--trace", out.trace_file);
   app.add_option("--vcd", out.vcd_file);
+  app.add_option("--flows", out.flows_file);
   app.add_option("--trace-limit", trace_limit);
   ParseFlags(app, "collective", arguments);
 

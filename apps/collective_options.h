@@ -30,7 +30,7 @@ struct CollectiveOptions {
   bool check = true;
   bool blocking = false;
   bool explain = false;
-  std::string json_file, csv_file, trace_file, vcd_file;
+  std::string json_file, csv_file, trace_file, vcd_file, flows_file;
   Bytes trace_limit = MiB(64);
   bool verbose = false;
   SimulationOptions simulation;

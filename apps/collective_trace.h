@@ -1,5 +1,6 @@
 #pragma once
-// --trace and --vcd of `windtunnel collective`: one call, seen slice by slice and wire by wire.
+// --trace, --vcd and --flows of `windtunnel collective`: one call, seen slice by slice, wire by
+// wire, connection by connection.
 
 #include <string>
 

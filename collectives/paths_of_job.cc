@@ -1,6 +1,7 @@
 #include "collectives/paths_of_job.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "sim/check.h"
@@ -34,6 +35,8 @@ JobPaths::JobPaths(const Cluster& cluster, std::vector<DeviceId> gpus, Options o
   if (node_count_ > 1 || !options_.shared_memory) {
     for (std::size_t r = 0; r < gpus_.size(); ++r) nics_[r] = cluster_.NearestNics(gpus_[r]);
   }
+  turns_.resize(gpus_.size());
+  FindTurns();
 }
 
 const JobPaths::Path& JobPaths::Between(Rank from, Rank to, NicPair nics) {
@@ -54,19 +57,32 @@ bool JobPaths::UsesNetwork(Rank from, Rank to) {
 }
 
 std::uint32_t JobPaths::NicInTurn(Rank rank, std::uint32_t turn) const {
-  const std::vector<DeviceId>& nics = nics_[rank];
-  if (nics.empty()) return kNearest;
-  // Only NICs as near as the nearest: same rate and hops from the GPU.
-  const auto first = cluster_.FindRoute(gpus_[rank], nics.front());
-  std::size_t equal = 1;
-  while (first && equal < nics.size()) {
-    const auto other = cluster_.FindRoute(gpus_[rank], nics[equal]);
-    if (!other || other->size() != first->size() ||
-        cluster_.Bottleneck(*other) != cluster_.Bottleneck(*first))
-      break;
-    ++equal;
+  const Turns& turns = turns_[rank];
+  if (turns.nics.empty()) return kNearest;
+  const std::size_t place = (turn + turns.first) % turns.nics.size();
+  return cluster_.topology().devices[turns.nics[place]].index;
+}
+
+void JobPaths::FindTurns() {
+  std::map<std::vector<DeviceId>, std::size_t> ranks_before;
+  for (std::size_t r = 0; r < gpus_.size(); ++r) {
+    const std::vector<DeviceId>& nics = nics_[r];
+    Turns& turns = turns_[r];
+    if (nics.empty()) continue;
+    // Only NICs as near as the nearest: same rate and hops from the GPU.
+    const auto first = cluster_.FindRoute(gpus_[r], nics.front());
+    turns.nics.push_back(nics.front());
+    while (first && turns.nics.size() < nics.size()) {
+      const DeviceId next = nics[turns.nics.size()];
+      const auto other = cluster_.FindRoute(gpus_[r], next);
+      if (!other || other->size() != first->size() ||
+          cluster_.Bottleneck(*other) != cluster_.Bottleneck(*first))
+        break;
+      turns.nics.push_back(next);
+    }
+    std::sort(turns.nics.begin(), turns.nics.end());
+    turns.first = ranks_before[turns.nics]++;
   }
-  return cluster_.topology().devices[nics[turn % equal]].index;
 }
 
 JobPaths::Path JobPaths::Find(Rank from, Rank to, NicPair chosen) {

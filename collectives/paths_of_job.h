@@ -47,12 +47,14 @@ class JobPaths {
   /// The data of the two go over the network.
   bool UsesNetwork(Rank from, Rank to);
   /// Number of the NIC that comes up for `turn` when a rank uses its equally near NICs in turn.
+  /// Ranks that share them begin one after the other, so that none stays idle.
   std::uint32_t NicInTurn(Rank rank, std::uint32_t turn) const;
   /// NICs that ranks of this node use.
   const std::vector<DeviceId>& NicsOf(Rank rank) const { return nics_[rank]; }
 
  private:
   Path Find(Rank from, Rank to, NicPair nics);
+  void FindTurns();
   Route NetworkLeg(Rank rank, DeviceId nic, bool sending) const;
 
   const Cluster& cluster_;
@@ -60,6 +62,11 @@ class JobPaths {
   std::vector<std::uint32_t> nodes_;
   std::uint32_t node_count_ = 1;
   std::vector<std::vector<DeviceId>> nics_;  // Per rank, nearest first.
+  struct Turns {
+    std::vector<DeviceId> nics;  // Equally near ones, by number.
+    std::size_t first = 0;
+  };
+  std::vector<Turns> turns_;  // Per rank.
   Options options_;
   RouteChooser chooser_;
   struct Key {

@@ -480,15 +480,19 @@ struct Simulation::Impl final : ExecutionSetting {
     }
     const Plan plan = MakePlan(request, decision);
     level->network->Reset();
-    std::function<void(const TimedSpan&)> span;
-    if (observers.on_span) span = [&](const TimedSpan& s) { observers.on_span(plan, s); };
+    ExecutionWatch watch;
+    if (observers.on_span) watch.on_span = [&](const TimedSpan& s) { observers.on_span(plan, s); };
+    std::vector<ConnectionUse> connections;
+    if (observers.flows != nullptr) watch.connections = &connections;
     if (level->packet != nullptr) level->packet->set_observer(observers.wires);
-    if (auto folded = RunFolded(plan, span, out.no_symmetry)) {
+    const bool watched = watch.on_span || watch.connections != nullptr;
+    if (auto folded = watched ? std::nullopt : RunFolded(plan, out.no_symmetry)) {
       out.symmetry = std::move(folded->symmetry);
       Report(plan, folded->result, folded->link_use, out);
       return out;
     }
-    const ExecutionResult result = RunTimed(plan, *level->network, *this, span);
+    const ExecutionResult result = RunTimed(plan, *level->network, *this, watch);
+    if (observers.flows != nullptr) *observers.flows = FlowsOf(connections);
     Report(plan, result, level->network->link_use(), out);
     return out;
   }
@@ -496,11 +500,9 @@ struct Simulation::Impl final : ExecutionSetting {
   // At flow level: one rank in place of all, where they are provably alike. Small jobs are run in
   // full, since that is quick. The proof asks a copy of the ways, so that a run behind it chooses
   // as it would have.
-  std::optional<SymmetricRun> RunFolded(const Plan& plan,
-                                        const std::function<void(const TimedSpan&)>& span,
-                                        std::string& why_not) {
+  std::optional<SymmetricRun> RunFolded(const Plan& plan, std::string& why_not) {
     constexpr std::uint32_t kQuickRanks = 64;
-    if (!options.fold_symmetry || options.fidelity == Fidelity::kPacket || span ||
+    if (!options.fold_symmetry || options.fidelity == Fidelity::kPacket ||
         rank_count() <= kQuickRanks) {
       return std::nullopt;
     }
@@ -516,6 +518,24 @@ struct Simulation::Impl final : ExecutionSetting {
     // Later calls find the ways taken that this one takes.
     if (run) paths = std::move(ways);
     return run;
+  }
+
+  std::vector<FlowUse> FlowsOf(const std::vector<ConnectionUse>& connections) {
+    const Topology& topology = cluster.topology();
+    std::vector<FlowUse> flows;
+    flows.reserve(connections.size());
+    for (const ConnectionUse& use : connections) {
+      FlowUse& flow = flows.emplace_back(FlowUse{.use = use});
+      if (use.from == use.to) continue;
+      const Route& route =
+          paths->Between(use.from, use.to, NicsFor(use.from, use.to, use.channel)).route;
+      for (const LinkId link : route) {
+        const DeviceId device = topology.links[link].to;
+        if (topology.devices[device].kind != DeviceKind::kNic) continue;
+        (flow.nic_out ? flow.nic_in : flow.nic_out) = device;
+      }
+    }
+    return flows;
   }
 
   void Report(const Plan& plan, const ExecutionResult& result, std::span<const LinkUse> use,

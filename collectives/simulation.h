@@ -78,12 +78,20 @@ struct CallOutcome {
   std::string notice;       ///< "ring taken: NVLS does not apply to int8 sums"
 };
 
+/// A connection and the way it took.
+struct FlowUse {
+  ConnectionUse use;
+  std::optional<DeviceId> nic_out, nic_in;  ///< Nothing inside a node.
+};
+
 /// Who watches a run, packet and flow level.
 struct RunObservers {
   /// Every slice of every block.
   std::function<void(const Plan&, const TimedSpan&)> on_span;
   /// Every occupation of a wire; packet level only.
   WireObserver* wires = nullptr;
+  /// Filled with what each connection carried; every rank is then simulated.
+  std::vector<FlowUse>* flows = nullptr;
 };
 
 class Simulation {

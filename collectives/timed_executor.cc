@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "sim/error.h"
@@ -115,11 +116,12 @@ struct BlockRun {
 class Executor final : public EventHandler, public NetworkClient {
  public:
   Executor(const Plan& plan, Network& network, ExecutionSetting& setting,
-           const std::function<void(const TimedSpan&)>& on_span)
+           const ExecutionWatch& watch)
       : plan_(plan),
         network_(network),
         setting_(setting),
-        on_span_(on_span),
+        on_span_(watch.on_span),
+        watched_(watch.connections),
         queue_(network.queue()),
         runs_(plan.blocks.size()),
         element_bytes_(SizeOf(plan.request.type)) {
@@ -147,6 +149,16 @@ class Executor final : public EventHandler, public NetworkClient {
     if (!plan_.blocks.empty())
       result_.start = setting_.StartOf(plan_.blocks[result_.last_block].rank).since_start();
     result_.events = queue_.executed() - events_before;
+    if (watched_ != nullptr) {
+      watched_->clear();
+      for (const ConnectionUse& use : uses_) {
+        if (use.messages > 0) watched_->push_back(use);
+      }
+      std::sort(watched_->begin(), watched_->end(), [](const auto& a, const auto& b) {
+        return std::tie(a.from, a.to, a.channel, a.port) <
+               std::tie(b.from, b.to, b.channel, b.port);
+      });
+    }
     return std::move(result_);
   }
 
@@ -294,9 +306,34 @@ class Executor final : public EventHandler, public NetworkClient {
     return wide.sends[k];
   }
 
+  void NoteSend(SimTime now, std::uint32_t block, std::uint32_t index, Bytes bytes) {
+    if (uses_.size() < connections_.size()) uses_.resize(connections_.size());
+    ConnectionUse& use = uses_[index];
+    if (use.messages++ == 0) {
+      const BlockRun& run = runs_[block];
+      use.from = plan_.blocks[block].rank;
+      use.channel = plan_.blocks[block].channel;
+      const Peer to = PeerOf(run, index);
+      use.to = to.rank;
+      use.port = to.port;
+      use.first_send = now;
+    }
+    use.bytes += bytes;
+  }
+  // The peer that the running op reaches by a connection.
+  static Peer PeerOf(const BlockRun& run, std::uint32_t index) {
+    if (run.send_count == 1) return run.to;
+    const WideOp& wide = *run.wide;
+    for (std::size_t k = 0; k < wide.sends.size(); ++k) {
+      if (wide.sends[k] == index) return wide.send_to[k];
+    }
+    return {};
+  }
+
   void Arrive(SimTime now, std::uint32_t index) {
     Connection& connection = connections_[index];
     ++connection.arrived;
+    if (watched_ != nullptr && index < uses_.size()) uses_[index].last_ready = now;
     if (connection.waiting_receiver != kNone) {
       const std::uint32_t block = std::exchange(connection.waiting_receiver, kNone);
       Resume(now, block);
@@ -470,6 +507,7 @@ class Executor final : public EventHandler, public NetworkClient {
     Connection& connection = connections_[index];
     ++connection.sent;
     ++result_.messages;
+    if (watched_ != nullptr) NoteSend(now, block, index, bytes);
     const ConnectionPath& path = connection.path;
     const Bytes wire =
         path.wire_numerator == path.wire_denominator
@@ -631,6 +669,8 @@ class Executor final : public EventHandler, public NetworkClient {
   Network& network_;
   ExecutionSetting& setting_;
   const std::function<void(const TimedSpan&)>& on_span_;
+  std::vector<ConnectionUse>* watched_;
+  std::vector<ConnectionUse> uses_;  // By connection, when watched.
   EventQueue& queue_;
   std::vector<BlockRun> runs_;
   std::uint64_t element_bytes_;
@@ -648,8 +688,8 @@ class Executor final : public EventHandler, public NetworkClient {
 }  // namespace
 
 ExecutionResult RunTimed(const Plan& plan, Network& network, ExecutionSetting& setting,
-                         const std::function<void(const TimedSpan&)>& on_span) {
-  return Executor(plan, network, setting, on_span).Run();
+                         const ExecutionWatch& watch) {
+  return Executor(plan, network, setting, watch).Run();
 }
 
 }  // namespace windtunnel

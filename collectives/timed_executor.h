@@ -77,6 +77,22 @@ struct TimedSpan {
   Bytes bytes;
 };
 
+/// What one connection of a plan carried.
+struct ConnectionUse {
+  Rank from = 0, to = 0;
+  std::uint32_t channel = 0, port = 0;
+  std::uint64_t messages = 0;
+  Bytes bytes;         ///< Data; the wire may carry flags beside.
+  SimTime first_send;  ///< The sender hands over the first message.
+  SimTime last_ready;  ///< The receiver may read the last one.
+};
+
+/// What is kept of a run beyond its result.
+struct ExecutionWatch {
+  std::function<void(const TimedSpan&)> on_span;
+  std::vector<ConnectionUse>* connections = nullptr;  ///< Filled with those that carried messages.
+};
+
 struct ExecutionResult {
   Picoseconds time;  ///< Until the last rank is done.
   std::vector<SimTime> rank_end;
@@ -91,6 +107,6 @@ struct ExecutionResult {
 /// @throws SimulationError when nothing moves although blocks are open: the diagnosis names ranks,
 /// operation, missing peer, link.
 ExecutionResult RunTimed(const Plan& plan, Network& network, ExecutionSetting& setting,
-                         const std::function<void(const TimedSpan&)>& on_span = {});
+                         const ExecutionWatch& watch = {});
 
 }  // namespace windtunnel

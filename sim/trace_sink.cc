@@ -40,7 +40,7 @@ bool BoundedText::Write(std::string_view text, std::size_t reserve) {
     return false;
   }
   out_ << text;
-  if (!out_) throw SimulationError("the trace cannot be written: no room on the disk?");
+  if (!out_) throw ConfigError({.problem = "cannot be written: no room on the disk?"});
   written_ += Bytes(text.size());
   return true;
 }
@@ -52,7 +52,7 @@ TraceSink::TraceSink(std::ostream& out, Bytes limit) : text_(out, limit) {
 TraceSink::~TraceSink() {
   try {
     Finish();
-  } catch (const SimulationError&) {
+  } catch (const ConfigError&) {
   }
 }
 

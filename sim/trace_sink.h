@@ -21,7 +21,7 @@ class BoundedText {
   /// `out` outlives this. `limit` counts from here on.
   BoundedText(std::ostream& out, Bytes limit) : out_(out), limit_(limit) {}
   /// Writes `text`, unless less than `reserve` bytes would then be left of the limit: false.
-  /// @throws SimulationError when the stream fails (disk full).
+  /// @throws ConfigError, without a file name, when the stream fails (disk full).
   bool Write(std::string_view text, std::size_t reserve);
   Bytes written() const { return written_; }
   std::uint64_t left_out() const { return left_out_; }

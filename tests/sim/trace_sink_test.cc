@@ -44,7 +44,7 @@ TEST(TraceSinkTest, AFullDiskIsACleanError) {
   std::ostringstream out;
   TraceSink sink(out, MiB(1));
   out.setstate(std::ios::badbit);
-  EXPECT_THROW(sink.AddSpan(0, 0, "span", At(0), At(1)), SimulationError);
+  EXPECT_THROW(sink.AddSpan(0, 0, "span", At(0), At(1)), ConfigError);
 }
 
 TEST(VcdSinkTest, SpansThatTouchStayOneAndTimesAscend) {

@@ -277,6 +277,14 @@ std::string PacketEngine::DescribeStall() const {
       }
     }
   }
+  for (const Endpoint& endpoint : endpoints_) {
+    const Queue& queue = queues_[endpoint.queue];
+    if (!endpoint.parked || endpoint.timed || queue.first == kNone) continue;
+    text += "link " + links_[queue.link].options.name + ": a source waits with " +
+            FormatSize(NextPayload(queue)) + " for acknowledgements, " +
+            FormatSize(endpoint.in_flight) + " of its window of " + FormatSize(endpoint.window) +
+            " under way\n";
+  }
   for (const Message& message : messages_) {
     if (message.merge == kNone || message.delivered) continue;
     const Group& group = groups_[message.group];

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "interconnect/catalogue.h"
+#include "interconnect/packet_options.h"
 #include "interconnect/virtual_channels.h"
 #include "interconnect/wire_format.h"
 #include "sim/check.h"
@@ -205,7 +206,8 @@ struct PacketNetwork::Impl {
                              .nic_id = topology.links[*first].from,
                              .jitter = options.jitter};
     endpoint.dcqcn = options.dcqcn;
-    endpoint.dcqcn.enabled = options.dcqcn.enabled && options.ecn.enabled && IsRoce(*first);
+    endpoint.dcqcn.enabled = options.dcqcn.enabled && options.ecn.enabled && IsRoce(*first) &&
+                             topology.links[*first].rate < options.dcqcn_below;
     endpoint.tcp = options.tcp;
     endpoint.tcp.enabled = options.tcp.enabled && IsTcp(*first);
     if (options.grpc.enabled && IsTcp(*first)) {
@@ -255,6 +257,9 @@ struct PacketNetwork::Impl {
   BackgroundTraffic background;
   std::vector<bool> grpc;  ///< By route.
 };
+
+PacketNetwork::PacketNetwork(const Topology& topology)
+    : PacketNetwork(topology, PacketOptionsOf(topology)) {}
 
 PacketNetwork::PacketNetwork(const Topology& topology, const Options& options)
     : impl_(std::make_unique<Impl>(topology, options)) {

@@ -32,11 +32,16 @@ class PacketNetwork final : public Network {
     /// source sends again (`retry`); NVLink and PCIe replay them by themselves.
     std::map<LinkId, double> error_rates;
     RetryOptions retry;
-    /// RoCE links: pause frames, congestion marks, and what queue pairs do about marks. On, as NCCL
-    /// clusters run it; without `pfc` a switch that is full drops.
+    /// RoCE links: pause frames, congestion marks, and what queue pairs do about marks. Without
+    /// `pfc` a switch that is full drops.
     PfcOptions pfc;
     EcnOptions ecn;
     DcqcnOptions dcqcn;
+    /// DCQCN acts on paths whose first network link is slower than this. As published NCCL clusters
+    /// run: with it up to 200 Gb/s, with PFC and NCCL's own receiver credits alone at 400 Gb/s
+    /// (Gangidi et al., "RDMA over Ethernet for Distributed AI Training at Meta Scale", SIGCOMM
+    /// 2024).
+    BitsPerSecond dcqcn_below = GigabitsPerSecond(400);
     /// Ethernet links that speak TCP. Off: the measured constants of NCCL's sockets hold window and
     /// CPU already, and connections are warm.
     TcpOptions tcp;
@@ -70,8 +75,9 @@ class PacketNetwork final : public Network {
   /// Of a NIC port. ASSUMED: more than any head-room, as receivers of lossless traffic need.
   static constexpr Bytes kNicBuffer{4'000'000};
 
+  /// With the options that the topology names (`PacketOptionsOf`).
   /// @throws ConfigError for links without rate.
-  explicit PacketNetwork(const Topology& topology) : PacketNetwork(topology, Options()) {}
+  explicit PacketNetwork(const Topology& topology);
   PacketNetwork(const Topology& topology, const Options& options);
   ~PacketNetwork() override;
 

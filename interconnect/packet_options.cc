@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "sim/error.h"
 #include "sim/parse_units.h"
 
 namespace windtunnel {
@@ -100,12 +99,16 @@ void SetWindow(const Setting& s, Options& o) {
 }
 
 void SetDcqcn(const Setting& s, Options& o) {
+  o.dcqcn_below = BitsPerSecond(UINT64_MAX);
   if (s.value == "connectx") {
     o.dcqcn = DcqcnOptions::ConnectX();
+  } else if (s.value == "auto") {
+    o.dcqcn.enabled = true;
+    o.dcqcn_below = Options().dcqcn_below;
   } else if (s.value == "on" || s.value == "off") {
     o.dcqcn.enabled = s.value == "on";
   } else {
-    s.Refuse("is no setting", "on, off or connectx");
+    s.Refuse("is no setting", "auto, on, off or connectx");
   }
 }
 
@@ -196,12 +199,17 @@ constexpr Key kKeys[] = {
      [](const Setting& s, Options& o) { o.ecn.kmax = s.SizeOr("auto"); }},
     {{"ecn-pmax", "SHARE", "share of marked frames just below ecn-kmax (0.2)"},
      [](const Setting& s, Options& o) { o.ecn.pmax = s.Number(0, 1, "above 0, at most 1"); }},
-    {{"dcqcn", "on|off|connectx", "RoCE: senders slow down on marks (on); connectx: NIC defaults"},
+    {{"dcqcn", "auto|on|off|connectx",
+      "RoCE: senders slow down on marks (auto: below 400 Gb/s); connectx: its way"},
      SetDcqcn},
     {{"dcqcn-cnp-interval", "TIME", "least time between notifications of a connection (50 us)"},
      [](const Setting& s, Options& o) { o.dcqcn.cnp_interval = s.Time(); }},
     {{"dcqcn-cnp-delay", "TIME", "of a notification beyond the way back (0)"},
      [](const Setting& s, Options& o) { o.dcqcn.cnp_delay = s.Time(); }},
+    {{"dcqcn-initial-alpha", "SHARE", "alpha before the first notification (1)"},
+     [](const Setting& s, Options& o) {
+       o.dcqcn.initial_alpha = s.Number(0, 1, "above 0, at most 1");
+     }},
     {{"dcqcn-gain", "SHARE", "weight of one answer: g (0.00390625)"},
      [](const Setting& s, Options& o) { o.dcqcn.gain = s.Number(0, 1, "above 0, at most 1"); }},
     {{"dcqcn-alpha-timer", "TIME", "alpha falls once per this time (55 us)"},
@@ -320,7 +328,7 @@ std::string PacketOptionHelp() {
   return text;
 }
 
-void ApplyPacketOptions(std::string_view text, std::string_view flag, const Topology& topology,
+void ApplyPacketOptions(std::string_view text, const InputFault& where, const Topology& topology,
                         PacketNetwork::Options* options) {
   while (!text.empty()) {
     const std::size_t comma = text.find(',');
@@ -328,7 +336,7 @@ void ApplyPacketOptions(std::string_view text, std::string_view flag, const Topo
     text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
     const std::size_t equals = item.find('=');
     const std::string_view name = item.substr(0, equals);
-    Setting setting{.where = {.field = std::string(flag)}, .topology = &topology};
+    Setting setting{.where = where, .topology = &topology};
     setting.value = item;
     if (equals == std::string_view::npos) {
       setting.Refuse("has no value", "KEY=VALUE[,KEY=VALUE...]", NearestName(name, KeyNames()));
@@ -346,11 +354,28 @@ void ApplyPacketOptions(std::string_view text, std::string_view flag, const Topo
   }
   const EcnOptions& ecn = options->ecn;
   if (ecn.kmin.count() != 0 && ecn.kmax.count() != 0 && ecn.kmax <= ecn.kmin) {
-    throw ConfigError({.field = std::string(flag) + " ecn-kmax",
-                       .value = FormatSize(ecn.kmax),
-                       .problem = "is not above ecn-kmin",
-                       .expected = "more than " + FormatSize(ecn.kmin)});
+    InputFault fault = where;
+    fault.field += " ecn-kmax";
+    fault.value = FormatSize(ecn.kmax);
+    fault.problem = "is not above ecn-kmin";
+    fault.expected = "more than " + FormatSize(ecn.kmin);
+    throw ConfigError(std::move(fault));
   }
+}
+
+PacketNetwork::Options PacketOptionsOf(const Topology& topology) {
+  PacketNetwork::Options options;
+  std::vector<std::string_view> applied;
+  for (const Device& device : topology.devices) {
+    const auto network = device.attributes.find("network");
+    if (network == device.attributes.end()) continue;
+    if (std::find(applied.begin(), applied.end(), network->second) != applied.end()) continue;
+    applied.push_back(network->second);
+    ApplyPacketOptions(network->second,
+                       {.file = topology.source, .field = device.name + ".network"}, topology,
+                       &options);
+  }
+  return options;
 }
 
 }  // namespace windtunnel

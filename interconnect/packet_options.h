@@ -7,6 +7,7 @@
 
 #include "interconnect/packet_network.h"
 #include "interconnect/topology.h"
+#include "sim/error.h"
 
 namespace windtunnel {
 
@@ -24,9 +25,13 @@ std::string PacketOptionHelp();
 
 /// Reads KEY=VALUE[,KEY=VALUE...] into `options`, from left to right; what is not named stays. Keys
 /// that name links look them up in `topology`.
-/// @throws ConfigError with `flag` and the key as field, the value, what is allowed, the nearest
-/// key.
-void ApplyPacketOptions(std::string_view text, std::string_view flag, const Topology& topology,
+/// @throws ConfigError built on `where`, the key behind its field ("--network pfc"), with the
+/// value, what is allowed, the nearest key.
+void ApplyPacketOptions(std::string_view text, const InputFault& where, const Topology& topology,
                         PacketNetwork::Options* options);
+
+/// The defaults with what the topology says: attribute "network" of its switches (`fabric.network`
+/// in a file), each text once, in file order.
+PacketNetwork::Options PacketOptionsOf(const Topology& topology);
 
 }  // namespace windtunnel

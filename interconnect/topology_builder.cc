@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "interconnect/fabric.h"
+#include "interconnect/packet_options.h"
 #include "sim/parse_units.h"
 
 namespace windtunnel {
@@ -467,7 +468,21 @@ Topology BuildTopology(const proto::TopologyFile& file, const proto::FieldLines&
     if (!file.fabric().latency().empty())
       spec.latency = ParseTime(file.fabric().latency(), where("fabric.latency"));
     for (const auto& [key, value] : file.fabric().options()) spec.options[key] = value;
+    const std::size_t hosts_end = out.devices.size();
     BuildFabric(spec, catalogue, &out);
+    if (!file.fabric().network().empty()) {
+      PacketNetwork::Options checked;
+      ApplyPacketOptions(file.fabric().network(), where("fabric.network"), out, &checked);
+      for (std::size_t i = hosts_end; i < out.devices.size(); ++i) {
+        out.devices[i].attributes["network"] = file.fabric().network();
+      }
+    }
+  }
+  for (const Device& device : out.devices) {
+    const auto network = device.attributes.find("network");
+    if (network == device.attributes.end() || file.has_fabric()) continue;
+    PacketNetwork::Options checked;
+    ApplyPacketOptions(network->second, where(device.name + ".network"), out, &checked);
   }
   if (out.devices.empty()) Refuse(where(""), "", "describes no device", "devices, or of and nodes");
   return out;

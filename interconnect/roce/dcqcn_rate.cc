@@ -33,6 +33,8 @@ DcqcnRate::DcqcnRate(const DcqcnOptions& options, BitsPerSecond line) : options_
 
 void DcqcnRate::OnCnp(SimTime now) {
   AdvanceTo(now);
+  // At line rate alpha fades on, once there is one; below a millionth it makes no difference.
+  while (cut_before_ && next_alpha_ <= now && alpha_ > 1e-6) FadeAlpha();
   if (!cut_before_ || now >= last_cut_ + options_.decrease_interval) {
     cut_before_ = true;
     last_cut_ = now;
@@ -52,14 +54,18 @@ void DcqcnRate::OnCnp(SimTime now) {
 void DcqcnRate::AdvanceTo(SimTime now) {
   while (limited_ && NextTimer() <= now) {
     if (next_alpha_ <= next_rise_) {
-      alpha_ = (1 - options_.gain) * alpha_;
-      next_alpha_ = next_alpha_ + options_.alpha_timer;
+      FadeAlpha();
     } else {
       ++timer_rises_;
       next_rise_ = next_rise_ + options_.rate_timer;
       Rise();
     }
   }
+}
+
+void DcqcnRate::FadeAlpha() {
+  alpha_ = (1 - options_.gain) * alpha_;
+  next_alpha_ = next_alpha_ + options_.alpha_timer;
 }
 
 /// Fast recovery halves the distance to the old rate; afterwards the old rate grows too, faster

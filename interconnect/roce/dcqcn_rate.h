@@ -67,6 +67,7 @@ class DcqcnRate {
  private:
   void AdvanceTo(SimTime now);
   void Rise();
+  void FadeAlpha();
   SimTime NextTimer() const { return std::min(next_alpha_, next_rise_); }
 
   DcqcnOptions options_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "interconnect/topology_file.h"
 #include "sim/error.h"
 #include "tests/support/network_contract.h"
 #include "tests/support/test_support.h"
@@ -13,7 +14,7 @@ namespace {
 PacketNetwork::Options Parsed(std::string_view text) {
   PacketNetwork::Options options;
   ApplyPacketOptions(
-      text, "--network",
+      text, {.field = "--network"},
       testing::StarTopology(2, LinkKind::kNetwork, GigabitsPerSecond(100), Nanoseconds(500)),
       &options);
   return options;
@@ -38,6 +39,8 @@ TEST(PacketOptionsTest, ReadsEveryKindOfValueFromLeftToRight) {
   EXPECT_EQ(options.ecn.pmax, 0.5);
   EXPECT_EQ(options.dcqcn.cnp_interval, Microseconds(4));
   EXPECT_EQ(options.dcqcn.gain, 0.25);
+  EXPECT_GT(options.dcqcn_below, GigabitsPerSecond(800));
+  EXPECT_EQ(Parsed("dcqcn=on,dcqcn=auto").dcqcn_below, GigabitsPerSecond(400));
   EXPECT_EQ(options.window_paths, 1.5);
   EXPECT_TRUE(options.retry.go_back_n);
   EXPECT_EQ(options.retry.timeout_exponent, 14u);
@@ -83,6 +86,37 @@ TEST(PacketOptionsTest, FaultsNameKeyValueAndWhatIsAllowed) {
   EXPECT_THAT(Fault("down=gpu0->switch@2 ms..1 ms"), HasSubstr("ends before it begins"));
   EXPECT_THAT(Fault("down=gpu0->switch@1 ms"), HasSubstr("FROM->TO@TIME"));
   EXPECT_THAT(Fault("down=gpu0->switch@1 ms..,down=gpu0->switch@3 ms.."), HasSubstr("order"));
+}
+
+constexpr const char* kTwoHosts = R"(
+nodes: 2
+devices: [{name: gpu, kind: gpu, sm: 90}, {name: nic, kind: nic, model: connectx-7}]
+links: [{from: gpu, to: nic, kind: pcie, generation: 5, width: 16}]
+)";
+
+Topology Read(const std::string& fabric) {
+  return ReadTopologyText(kTwoHosts + fabric, TopologyFormat::kYaml, "two.yaml");
+}
+
+TEST(PacketOptionsTest, ATopologyFileNamesTheOptionsOfItsNetwork) {
+  const Topology topology =
+      Read("fabric: {kind: single-switch, network: \"dcqcn=off,queue-pairs=2\"}\n");
+  const PacketNetwork::Options options = PacketOptionsOf(topology);
+  EXPECT_FALSE(options.dcqcn.enabled);
+  EXPECT_EQ(options.nic.queue_pairs, 2u);
+  EXPECT_EQ(PacketNetwork(topology).options().nic.queue_pairs, 2u);
+  EXPECT_TRUE(PacketOptionsOf(Read("fabric: {kind: single-switch}\n")).dcqcn.enabled);
+}
+
+TEST(PacketOptionsTest, AWrongOptionInATopologyFileIsFoundWhenItIsRead) {
+  try {
+    Read("fabric: {kind: single-switch, network: \"dcqn=off\"}\n");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("two.yaml"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("fabric.network"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("did you mean 'dcqcn'"));
+  }
 }
 
 TEST(PacketOptionsTest, EveryKeyHasItsLineOfHelpAndItsPlaceInTheDocument) {

@@ -102,6 +102,16 @@ TEST(DcqcnRateTest, AlphaFallsByGPerTimerWithoutNotification) {
   EXPECT_EQ(rate.alpha(), 1.0 - 1.0 / 256);
 }
 
+TEST(DcqcnRateTest, AlphaFadesOnAtLineRateSoALaterCutIsMild) {
+  DcqcnRate rate({}, GigabitsPerSecond(40));
+  rate.OnCnp(At(Picoseconds(0)));
+  double alpha = 1;
+  for (int i = 0; i < 1000; ++i) alpha *= 1 - 1.0 / 256;
+  const SimTime later = At(1000 * Microseconds(55));
+  rate.OnCnp(later);
+  EXPECT_NEAR(static_cast<double>(rate.Rate(later).count()), 40e9 * (1 - alpha / 2), 1e3);
+}
+
 TEST(DcqcnRateTest, FastRecoveryHalvesTheDistanceThenTheTargetGrows) {
   DcqcnOptions options;
   options.alpha_timer = Seconds(1);

@@ -207,6 +207,91 @@ TEST(RoceTest, BuffersComeFromTheSwitchsModelOrAttribute) {
   EXPECT_EQ(PacketNetwork(star).engine().buffer(0).capacity(), Bytes(2'000'000));
 }
 
+TEST(RoceTest, RatesAreControlledBelow400GigabitsUnlessAskedFor) {
+  for (const std::uint64_t gigabits : {200U, 400U}) {
+    Topology star = Star(11, "roce");
+    for (Link& link : star.links) link.rate = GigabitsPerSecond(gigabits);
+    for (const bool asked : {false, true}) {
+      PacketNetwork::Options options;
+      if (asked) options.dcqcn_below = BitsPerSecond(UINT64_MAX);
+      PacketNetwork network(star, options);
+      for (std::uint32_t i = 1; i <= 10; ++i)
+        network.Send(network.AddRoute({2 * i, 1}), MiB(32), i);
+      network.RunToIdle();
+      const Picoseconds bound =
+          SerializationTime(10 * (MiB(32) + Bytes(8192 * 82)), GigabitsPerSecond(gigabits));
+      const bool full = network.queue().now() < SimTime(bound + Microseconds(10));
+      EXPECT_EQ(full, gigabits == 400 && !asked) << "without control the last wire never idles";
+      EXPECT_GT(network.link_use()[1].marks, 0u);
+      network.Reset();
+    }
+  }
+}
+
+TEST(RoceTest, TwoFlowsThatStartApartComeToEqualShares) {
+  const Topology star = Star(3, "roce");
+  PacketNetwork network(star);
+  /// Keeps one message of each flow waiting behind the one under way.
+  class Streams final : public NetworkClient {
+   public:
+    explicit Streams(Network& network) : network_(network) {
+      for (std::uint32_t i = 0; i < 2; ++i) routes_[i] = network.AddRoute({2 * (i + 1), 1});
+    }
+    void Begin(std::uint32_t flow) {
+      for (int i = 0; i < 2; ++i) network_.Send(routes_[flow], MiB(1), flow);
+    }
+    void OnInjected(SimTime, std::uint64_t) override {}
+    void OnDelivered(SimTime now, std::uint64_t token) override {
+      const auto flow = static_cast<std::uint32_t>(token);
+      if (now >= SimTime(Milliseconds(200))) ++late[flow];
+      if (flow == 0 && ++count_ == 8) Begin(1);
+      if (now < SimTime(Milliseconds(400))) network_.Send(routes_[flow], MiB(1), flow);
+    }
+    std::uint64_t late[2] = {};
+
+   private:
+    Network& network_;
+    RouteId routes_[2];
+    int count_ = 0;
+  } streams(network);
+  network.set_client(&streams);
+  streams.Begin(0);
+  network.RunToIdle();
+  const auto first = static_cast<double>(streams.late[0]);
+  const auto second = static_cast<double>(streams.late[1]);
+  EXPECT_NEAR(first / second, 1, 0.25);
+  // 200 ms of 25 Gb/s are 583 MiB of payload in frames.
+  EXPECT_GT(first + second, 0.85 * 583);
+  EXPECT_LE(first + second, 600);
+  network.Reset();
+}
+
+TEST(RoceTest, PausesInACircleStandStillAndSaySo) {
+  // Four switches in a ring, each sends to the one three switches on.
+  Topology ring;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    ring.devices.push_back(
+        {.name = "switch" + std::to_string(i), .kind = DeviceKind::kNetworkSwitch});
+    ring.devices.back().attributes["protocol"] = "roce";
+  }
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    ring.links.push_back({i, (i + 1) % 4, LinkKind::kNetwork, 0, 1, kRate, kLatency});
+  }
+  PacketNetwork::Options options = WithoutDcqcn();
+  options.pfc.xoff = KiB(32);
+  PacketNetwork network(ring, options);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    network.Send(network.AddRoute({i, (i + 1) % 4, (i + 2) % 4}), MiB(16), i);
+  }
+  try {
+    network.RunToIdle();
+    FAIL() << "went through";
+  } catch (const SimulationError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("link switch0 -> switch1"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("paused by the receiver"));
+  }
+}
+
 /// 9 leaves of 16 hosts, 4 spines, all links alike.
 struct LeafSpine {
   LeafSpine() {

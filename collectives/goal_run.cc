@@ -99,7 +99,7 @@ GoalOutcome RunGoal(const GoalSchedule& schedule, const Cluster& cluster,
   std::vector<DeviceId> gpus = GpusOf(schedule, cluster, options.gpus);
   std::unique_ptr<Network> network;
   if (options.fidelity == Fidelity::kPacket) {
-    PacketNetwork::Options packets;
+    PacketNetwork::Options packets = PacketOptionsOf(cluster.topology());
     packets.retry.seed = options.seed;
     ApplyPacketOptions(options.network, "--network", cluster.topology(), &packets);
     network = std::make_unique<PacketNetwork>(cluster.topology(), packets);

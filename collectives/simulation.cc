@@ -321,7 +321,7 @@ struct Simulation::Impl final : ExecutionSetting {
       if (options.fidelity != Fidelity::kPacket) {
         entry->network = std::make_unique<FlowNetwork>(entry->usable, FlowOptions());
       } else {
-        PacketNetwork::Options packets;
+        PacketNetwork::Options packets = PacketOptionsOf(entry->usable.topology());
         packets.retry.seed = options.seed;
         ApplyPacketOptions(options.network, "--network", entry->usable.topology(), &packets);
         auto packet = std::make_unique<PacketNetwork>(entry->usable.topology(), packets);

@@ -30,6 +30,12 @@ std::string PacketOptionHelp();
 void ApplyPacketOptions(std::string_view text, const InputFault& where, const Topology& topology,
                         PacketNetwork::Options* options);
 
+/// The same for a flag of the command line: `flag` is the field.
+inline void ApplyPacketOptions(std::string_view text, std::string_view flag,
+                               const Topology& topology, PacketNetwork::Options* options) {
+  ApplyPacketOptions(text, InputFault{.field = std::string(flag)}, topology, options);
+}
+
 /// The defaults with what the topology says: attribute "network" of its switches (`fabric.network`
 /// in a file), each text once, in file order.
 PacketNetwork::Options PacketOptionsOf(const Topology& topology);

@@ -118,7 +118,9 @@ int RunValidate(const std::vector<std::string>& arguments) {
         validate::DiagnoseAll(runs, *decisions, constants.get(), options.threads);
     std::fputs(validate::MarkdownReport(scored, left_out, diagnoses).c_str(), stdout);
   } else if (!options.stdout_taken()) {
-    std::fputs(validate::TextReport(scored, decisions->name(), options.report).c_str(), stdout);
+    std::fputs(
+        validate::TextReport(scored, decisions->name(), options.report, decisions->notes()).c_str(),
+        stdout);
     if (!left_out.empty()) fmt::print("\n{}", validate::TextLeaveOut(left_out));
   }
   return ChecksHold(options, scored) ? kExitDone : kExitJobFailed;

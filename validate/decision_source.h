@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "collectives/timing/call_facts.h"
 #include "sim/units.h"
@@ -22,6 +23,8 @@ class DecisionSource {
   virtual ~DecisionSource() = default;
   /// For the head of a report: where the decisions come from.
   virtual std::string name() const = 0;
+  /// What was decided otherwise than `name` says, one line each, sorted; known after the calls.
+  virtual std::vector<std::string> notes() const { return {}; }
   /// @throws ConfigError when the platform is not known to the source.
   virtual Decision Decide(const Platform& platform, const MeasuredRun& run, Bytes size) const = 0;
 };

@@ -122,17 +122,17 @@ std::string TopologyName(const MeasuredRun& run, const std::string& gpu_class,
     return "gb200-nvl72";
   if (gpu_class == "b200")
     return Has(run.nic, "gIB") || Has(all, "a4-high") || Has(all, "gcp-a4") ? "gcp-a4" : "hgx-b200";
-  if (Has(gpu, "gh200")) return "gh200x4";
+  if (Has(gpu, "gh200")) return fabric == "slingshot-grace" ? "alps-gh200" : "gh200x4";
   if (gpu_class == "h100") {
     if (fabric == "tcpx") return "gcp-a3-high";
     if (fabric == "tcpxo") return "gcp-a3-mega";
     if (fabric == "efa-p5") return Has(gpu, "h200") ? "aws-p5en" : "aws-p5";
     if (azure) return "azure-ndv5";
-    if (!switched) return "hgx-h100-4";
     return Has(gpu, "h200") ? "hgx-h200" : "hgx-h100";
   }
   if (gpu_class == "a100") {
     if (fabric == "efa-p4d") return "aws-p4d";
+    if (fabric == "slingshot-cpu") return "polaris-a100";
     if (azure) return "azure-ndv4";
     return switched ? "dgx-a100" : "hgx-a100-4";
   }
@@ -141,6 +141,12 @@ std::string TopologyName(const MeasuredRun& run, const std::string& gpu_class,
     return switched ? "dgx2-v100" : "dgx1-v100";
   }
   if (gpu_class == "p100") return "dgx1-p100";
+  // Boards on PCIe: a server of the board where one is shipped.
+  for (const auto& [board, topology] :
+       {std::pair{"rtx 2080", "pcie-2x-rtx2080ti"}, std::pair{"rtx 4090", "pcie-4x-rtx4090"},
+        std::pair{"rtx 3090", "pcie-8x-rtx3090"}, std::pair{"l40s", "pcie-l40s"},
+        std::pair{"t4", "pcie-t4"}, std::pair{"v100", "pcie-v100"}, std::pair{"h100", "pcie-h100"}})
+    if (Has(gpu, board)) return topology;
   return "pcie";
 }
 

@@ -100,11 +100,15 @@ std::string SizeText(std::uint64_t bytes) { return FormatSize(Bytes(bytes)); }
 }  // namespace
 
 std::string TextReport(const std::vector<ScoredRun>& runs, const std::string& decisions,
-                       const ReportOptions& options) {
+                       const ReportOptions& options,
+                       const std::vector<std::string>& decision_notes) {
   std::string text = fmt::format(
       "decisions: {}\nerrors are simulated/measured - 1; every run has "
       "the same weight in each band it reaches\n\n",
       decisions);
+  for (const std::string& note : decision_notes)
+    text += "on the usual graph of the board: " + note + "\n";
+  if (!decision_notes.empty()) text += "\n";
   text += GroupTable(runs);
   text += TableBy(runs, "platform", [](const ScoredRun& run) {
     return (run.group == Group::kOtherHarness ? "XLA " : "") + run.platform.name;

@@ -16,8 +16,10 @@ struct ReportOptions {
 
 /// For people: groups by band with goals, baselines and noise beside; platforms; collectives; what
 /// is not counted and why. Errors in per cent, "median / p90 / worst, signed median".
+/// `decision_notes`: what was decided otherwise than `decisions` says.
 std::string TextReport(const std::vector<ScoredRun>& runs, const std::string& decisions,
-                       const ReportOptions& options);
+                       const ReportOptions& options,
+                       const std::vector<std::string>& decision_notes = {});
 /// Band by band, for one run or log: median, p90, worst, bias in per cent.
 std::string BandTable(const ScoredRun& run);
 /// Lines about falls of the measured rate; "" when there are none.

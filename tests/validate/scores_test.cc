@@ -13,6 +13,7 @@
 #include "tests/support/test_support.h"
 #include "validate/board_decisions.h"
 #include "validate/report.h"
+#include "validate/topology_decisions.h"
 
 namespace windtunnel::validate {
 namespace {
@@ -146,6 +147,20 @@ TEST(Platforms, AnNvswitchBoardWhoseNicsAreNotCountedHasOnePerGpu) {
   const Platform platform = MapRun(run).platform;
   EXPECT_EQ(platform.facts.nics_per_node, 8u);
   EXPECT_TRUE(platform.nics_assumed);
+}
+
+TEST(TopologyDecisions, AnswerForTheWholeSetAndNameThePlatformsTheyCannotSearch) {
+  const TopologyDecisions decisions;
+  const auto scored = Score(ReadShippedRuns(), decisions, timing::TimingConstants::Shipped());
+  const auto counted = [](const std::vector<ScoredRun>& runs) {
+    return std::count_if(runs.begin(), runs.end(),
+                         [](const ScoredRun& run) { return run.counted; });
+  };
+  EXPECT_EQ(counted(scored), counted(Score(ReadShippedRuns(), BoardDecisions(),
+                                           timing::TimingConstants::Shipped())));
+  const auto notes = decisions.notes();
+  EXPECT_THAT(notes, ::testing::Contains(HasSubstr("no such topology")));
+  EXPECT_LT(notes.size(), 10u);
 }
 
 TEST(Scores, AStepTheModelLacksIsReportedWithSizeAndHeight) {

@@ -14,6 +14,7 @@
 #include "sim/error.h"
 #include "validate/baseline.h"
 #include "validate/diagnosis.h"
+#include "validate/fidelity.h"
 #include "validate/leave_out.h"
 #include "validate/markdown.h"
 #include "validate/report.h"
@@ -101,6 +102,17 @@ int RunValidate(const std::vector<std::string>& arguments) {
   const auto scored =
       validate::Score(runs, *decisions, constants.get(),
                       [&](std::size_t done, std::size_t total) { progress.Show(done, total); });
+  if (options.levels) {
+    const auto levels = validate::SimulateRuns(
+        scored, *options.levels,
+        [&](std::size_t done, std::size_t total) { progress.Show(done, total); });
+    if (!options.json.empty())
+      WriteOutputFile("--json", options.json,
+                      validate::JsonLevels(scored, levels, *options.levels));
+    if (!options.stdout_taken())
+      std::fputs(validate::TextLevels(scored, levels, *options.levels).c_str(), stdout);
+    return kExitDone;
+  }
   std::vector<validate::LeftOut> left_out;
   if (options.leave_out)
     left_out = validate::LeaveEachOut(scored, constants.get(), options.threads);

@@ -69,9 +69,15 @@ OPTIONS
   --search-topology
                    decide on what NCCL's search finds on each run's topology instead of the usual
                    graph of its board
+  --fidelity LEVEL analytic (closed forms, the default), flow or packet: the plans of the counted
+                   runs move over simulated links of their topologies; against measured times, the
+                   closed form and, at packet level, flow level. Runs of one machine and job share a
+                   simulation; simulations are spread over processes (-j)
+  --max-ranks N    with --fidelity: larger runs are left out and listed (64)
+  --sizes N        with --fidelity: so many sizes of each run and band (1); 0: all
   --gpu-constants FILE, --fabric-constants FILE
                    other constants than catalogue/timing/*.yaml
-  -j, --threads N  threads; the answer does not depend on it (0: one per core)
+  -j, --threads N  threads or processes; the answer does not depend on it (0: one per core)
 
  For continuous integration; each makes the exit status 2 when it does not hold:
   --require-goals  every goal of the project is met

@@ -34,7 +34,8 @@ void Exclude(const char* flag, bool given, const char* other, bool other_given) 
 
 ValidateOptions ParseValidateOptions(const std::vector<std::string>& arguments) {
   ValidateOptions options;
-  std::string tolerance, plateau;
+  std::string tolerance, plateau, fidelity;
+  validate::FidelityOptions levels;
   bool leave_out = false, no_leave_out = false;
   CLI::App app;
   app.add_option("SET", options.set);
@@ -54,6 +55,9 @@ ValidateOptions ParseValidateOptions(const std::vector<std::string>& arguments) 
   app.add_option("--gpu-constants", options.gpu_constants);
   app.add_option("--fabric-constants", options.fabric_constants);
   app.add_option("-j,--threads", options.threads)->check(CLI::Range(0u, 256u));
+  app.add_option("--fidelity", fidelity);
+  auto* max_ranks = app.add_option("--max-ranks", levels.max_ranks)->check(CLI::Range(2u, 65536u));
+  auto* sizes = app.add_option("--sizes", levels.sizes_per_band)->check(CLI::Range(0u, 1000u));
   app.add_flag("--diagnose", options.diagnose);
   app.add_flag("--leave-out", leave_out);
   app.add_flag("--no-leave-out", no_leave_out);
@@ -67,6 +71,17 @@ ValidateOptions ParseValidateOptions(const std::vector<std::string>& arguments) 
   if (!tolerance.empty()) options.tolerance = Percent("--tolerance", tolerance);
   if (!plateau.empty()) options.require_plateau = Percent("--require-plateau", plateau);
 
+  constexpr std::string_view kLevels[] = {"packet", "flow", "analytic"};
+  if (!fidelity.empty()) {
+    levels.level = ParseName<Fidelity>("--fidelity", fidelity, kLevels);
+    levels.processes = options.threads;
+    if (levels.level != Fidelity::kAnalytic) options.levels = levels;
+  }
+  for (const auto& [flag, option] : {std::pair{"--max-ranks", max_ranks}, {"--sizes", sizes}}) {
+    if (option->count() > 0 && !options.levels)
+      throw ConfigError(
+          {.field = flag, .problem = "belongs to --fidelity flow and --fidelity packet"});
+  }
   const bool log = !options.log.empty();
   Exclude("--leave-out", leave_out, "--no-leave-out", no_leave_out);
   const bool whole_set = !log && options.set.empty() && options.data.empty();
@@ -88,6 +103,15 @@ ValidateOptions ParseValidateOptions(const std::vector<std::string>& arguments) 
     Exclude("--log", log, flag, given);
   Exclude("--log", log, "--leave-out", leave_out);
   Exclude("--diagnose", options.diagnose, "--leave-out", leave_out);
+  for (const auto& [flag, given] :
+       {std::pair{"--log", log}, std::pair{"--diagnose", options.diagnose},
+        std::pair{"--markdown", options.markdown}, std::pair{"--leave-out", leave_out},
+        std::pair{"--csv", !options.csv.empty()}, std::pair{"--html", !options.html.empty()},
+        std::pair{"--baseline", !options.baseline.empty()},
+        std::pair{"--write-baseline", !options.write_baseline.empty()},
+        std::pair{"--require-goals", options.require_goals},
+        std::pair{"--require-plateau", options.require_plateau.has_value()}})
+    Exclude("--fidelity", options.levels.has_value(), flag, given);
   Exclude("--log", log, "--markdown", options.markdown);
   Exclude("--diagnose", options.diagnose, "--markdown", options.markdown);
   Exclude("--markdown", options.markdown, "--no-leave-out", no_leave_out);

@@ -8,6 +8,7 @@
 
 #include "collectives/timing/constants.h"
 #include "validate/decision_source.h"
+#include "validate/fidelity.h"
 #include "validate/report.h"
 
 namespace windtunnel {
@@ -26,6 +27,8 @@ struct ValidateOptions {
   double tolerance = 0.03;                ///< Of --baseline, fraction.
   std::optional<double> require_plateau;  ///< Fraction.
   double ulp = 4;                         ///< Of sums in a switch, for values of a log.
+  /// "--fidelity": flow and packet run the plans; without a value the closed forms alone.
+  std::optional<validate::FidelityOptions> levels;
   bool diagnose = false;
   bool leave_out = false;  ///< On by default for the whole shipped set.
   bool markdown = false;

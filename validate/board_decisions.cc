@@ -268,7 +268,9 @@ nccl::Job MakeJob(const Platform& platform, const MeasuredRun& run) {
   return job;
 }
 
-DataType TypeOf(const std::string& dtype) {
+}  // namespace
+
+DataType DataTypeOf(const std::string& dtype) {
   std::string folded;
   for (const char c : dtype)
     folded += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -293,8 +295,6 @@ nccl::Environment EnvironmentOf(const Platform& platform, const MeasuredRun& run
     environment.Set("NCCL_PROTO", "Simple");
   return environment;
 }
-
-}  // namespace
 
 /// Communicators by everything that shapes them: a size series asks for one again and again.
 struct BoardDecisions::Cache {
@@ -354,7 +354,7 @@ Decision BoardDecisions::Decide(const Platform& platform, const MeasuredRun& run
     timing::ApplyPointToPoint(*communicator, facts);
     return decision;
   }
-  nccl::CollectiveCall call{.function = facts.function, .type = TypeOf(run.dtype)};
+  nccl::CollectiveCall call{.function = facts.function, .type = DataTypeOf(run.dtype)};
   const bool split =
       facts.function == Function::kAllGather || facts.function == Function::kReduceScatter;
   call.count =

@@ -4,10 +4,17 @@
 #include <string>
 
 #include "collectives/nccl/job.h"
+#include "collectives/types.h"
 #include "interconnect/nccl/environment.h"
 #include "validate/decision_source.h"
 
 namespace windtunnel::validate {
+
+/// The element type of a run, by the spellings of nccl-tests, run files and XLA; float when
+/// unknown.
+DataType DataTypeOf(const std::string& dtype);
+/// The NCCL variables of a run, and those its platform ships with.
+nccl::Environment EnvironmentOf(const Platform& platform, const MeasuredRun& run);
 
 /// NCCL's own planning (tuning, choice, work split, by version) on the usual graph of a board:
 /// channels and rates of ring, tree and NVLS as the search finds them on undisturbed machines of

@@ -108,6 +108,8 @@ TEST(ValidateFlags, ExcludeEachOtherWhereTheyMeanNothingTogether) {
                                                 {"--log", "x", "--baseline", "y"},
                                                 {"--diagnose", "--csv", "x"},
                                                 {"--require-plateau", "500"},
+                                                {"--max-ranks", "8"},
+                                                {"--fidelity", "atomic"},
                                                 {"--basline", "x"}}) {
     std::vector<std::string> arguments{"validate"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "sim/check.h"
@@ -15,6 +16,23 @@ bool IsOnNetwork(const Cluster& cluster, DeviceId device) {
   return std::any_of(links.begin(), links.end(), [&](LinkId link) {
     return cluster.topology().links[link].kind == LinkKind::kNetwork;
   });
+}
+
+// Parts of the cluster that links of peer-to-peer join: between two of them it is not possible, and
+// nobody has to search.
+std::vector<DeviceId> PeerGroups(const Cluster& cluster, const std::vector<DeviceId>& gpus) {
+  std::vector<DeviceId> parent(cluster.topology().devices.size());
+  std::iota(parent.begin(), parent.end(), DeviceId{0});
+  const auto root = [&](DeviceId device) {
+    while (parent[device] != device) device = parent[device] = parent[parent[device]];
+    return device;
+  };
+  for (const Link& link : cluster.topology().links) {
+    if (link.kind != LinkKind::kNetwork && !link.down) parent[root(link.from)] = root(link.to);
+  }
+  std::vector<DeviceId> groups;
+  for (const DeviceId gpu : gpus) groups.push_back(root(gpu));
+  return groups;
 }
 
 }  // namespace
@@ -31,6 +49,7 @@ JobPaths::JobPaths(const Cluster& cluster, std::vector<DeviceId> gpus, Options o
     distinct.insert(node);
   }
   node_count_ = static_cast<std::uint32_t>(distinct.size());
+  peer_group_ = PeerGroups(cluster_, gpus_);
   nics_.resize(gpus_.size());
   if (node_count_ > 1 || !options_.shared_memory) {
     for (std::size_t r = 0; r < gpus_.size(); ++r) nics_[r] = cluster_.NearestNics(gpus_[r]);
@@ -93,7 +112,8 @@ JobPaths::Path JobPaths::Find(Rank from, Rank to, NicPair chosen) {
     if (auto route = chooser_.Choose({.from = gpus_[from], .to = gpus_[to]}))
       return {Transport::kNetwork, std::move(*route), chooser_.last_by_load()};
   }
-  if (options_.peer_to_peer && cluster_.PeerToPeerPossible(gpus_[from], gpus_[to])) {
+  if (options_.peer_to_peer && peer_group_[from] == peer_group_[to] &&
+      cluster_.PeerToPeerPossible(gpus_[from], gpus_[to])) {
     if (auto route = cluster_.FindRoute(gpus_[from], gpus_[to]))
       return {Transport::kPeerToPeer, std::move(*route)};
   }
@@ -135,9 +155,16 @@ JobPaths::Path JobPaths::Find(Rank from, Rank to, NicPair chosen) {
   return {Transport::kNetwork, std::move(route), chooser_.last_by_load()};
 }
 
+Route JobPaths::NetworkLeg(Rank rank, DeviceId nic, bool sending) {
+  const Leg leg{gpus_[rank], nic, sending};
+  const auto [number, fresh] = known_legs_.NumberOf(leg);
+  if (fresh) legs_.emplace_back();
+  if (legs_[number].empty()) legs_[number] = FindLeg(leg.gpu, nic, sending);
+  return legs_[number];
+}
+
 // GPU to NIC or back: direct with GPUDirect, else through the host memory of the GPU's CPU.
-Route JobPaths::NetworkLeg(Rank rank, DeviceId nic, bool sending) const {
-  const DeviceId gpu = gpus_[rank];
+Route JobPaths::FindLeg(DeviceId gpu, DeviceId nic, bool sending) const {
   const DeviceId from = sending ? gpu : nic;
   const DeviceId to = sending ? nic : gpu;
   if (!options_.gpu_direct) {

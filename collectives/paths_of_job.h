@@ -55,12 +55,14 @@ class JobPaths {
  private:
   Path Find(Rank from, Rank to, NicPair nics);
   void FindTurns();
-  Route NetworkLeg(Rank rank, DeviceId nic, bool sending) const;
+  Route NetworkLeg(Rank rank, DeviceId nic, bool sending);
+  Route FindLeg(DeviceId gpu, DeviceId nic, bool sending) const;
 
   const Cluster& cluster_;
   std::vector<DeviceId> gpus_;
   std::vector<std::uint32_t> nodes_;
   std::uint32_t node_count_ = 1;
+  std::vector<DeviceId> peer_group_;         // Per rank: equal where peer-to-peer may be possible.
   std::vector<std::vector<DeviceId>> nics_;  // Per rank, nearest first.
   struct Turns {
     std::vector<DeviceId> nics;  // Equally near ones, by number.
@@ -83,6 +85,19 @@ class JobPaths {
     }
   };
   NumberTable<Key, KeyHash> known_;
+  struct Leg {
+    DeviceId gpu;
+    DeviceId nic;
+    bool sending;
+    friend bool operator==(const Leg&, const Leg&) = default;
+  };
+  struct LegHash {
+    std::uint64_t operator()(const Leg& leg) const {
+      return MixHash(leg.sending ? 1 : 0, std::uint64_t{leg.gpu} << 32 | leg.nic);
+    }
+  };
+  NumberTable<Leg, LegHash> known_legs_;
+  std::vector<Route> legs_;  // By number.
   struct Entry {
     Path path;
     bool known = false;  // False when there was none.

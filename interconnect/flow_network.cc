@@ -20,6 +20,14 @@ Picoseconds TimeFor(Wide work, std::uint64_t rate) {
   return Picoseconds(static_cast<std::uint64_t>((work + rate - 1) / rate));
 }
 
+// What begins or ends waits at most this part of the shortest message for its new rate (see
+// Options::many_flows).
+constexpr std::uint64_t kSharingsPerMessage = 32;
+// What is free of a link is taken from this part of the rate that a message could have. ASSUMED.
+constexpr std::uint64_t kLeastFreePart = 1024;
+// Or until one in so many flows has begun or ended: lockstep schedules change all at one instant.
+constexpr std::size_t kPartThatChanges = 8;
+
 // Time of a switch's reduction unit from the last operand's arrival: as at packet level. ASSUMED.
 constexpr Picoseconds kReduceLatency = Nanoseconds(100);
 
@@ -183,8 +191,10 @@ void FlowNetwork::Activate(std::uint32_t flow_index, SimTime now) {
     }
   }
   // On links with room for all, nobody's rate changes. Otherwise the flow stands until ShareAnew,
-  // at this same instant.
+  // at this same instant, or takes what is free until then.
   flow.rate = fits ? flow.solo_rate : 0;
+  if (!fits) NoteChange();
+  if (SharesLater()) TakeFreeRate(flow);
   StartHead(flow_index, now);
 }
 
@@ -199,7 +209,42 @@ void FlowNetwork::StartHead(std::uint32_t flow_index, SimTime now) {
   }
   flow.remaining = Wide{solo.count()} * flow.solo_rate;
   flow.has_work = true;
-  if (flow.rate > 0) ScheduleInjection(flow_index, now + TimeFor(flow.remaining, flow.rate));
+  if (flow.rate > 0) {
+    PlanCompletion(flow_index, now + TimeFor(flow.remaining, flow.rate));
+    ArmCompletions();
+  }
+}
+
+std::uint64_t FlowNetwork::FreeRate(std::uint32_t link) {
+  LinkShare& share = shares_[link];
+  if (share.epoch != epoch_) {
+    std::uint64_t used = 0;
+    for (std::uint32_t h = links_[link].first; h != kNone; h = hops_[h].next) {
+      used += flows_[hops_[h].flow].rate;
+    }
+    share.epoch = epoch_;
+    share.available = links_[link].capacity > used ? links_[link].capacity - used : 0;
+  }
+  return share.available;
+}
+
+// Contract: `flow` is active and its rate is its solo rate, or 0.
+void FlowNetwork::TakeFreeRate(Flow& flow) {
+  const std::uint32_t end = flow.hops_begin + flow.hop_count;
+  const bool fits = flow.rate != 0;
+  std::uint64_t rate = flow.solo_rate;
+  flow.rate = 0;
+  for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
+    const std::uint64_t free = FreeRate(hops_[i].link);
+    if (!fits) rate = std::min(rate, free);
+  }
+  // Crumbs of rounding would make it look as if it never ended.
+  if (rate < flow.solo_rate / kLeastFreePart) rate = 0;
+  flow.rate = rate;
+  for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
+    std::uint64_t& available = shares_[hops_[i].link].available;
+    available -= std::min(available, rate);
+  }
 }
 
 void FlowNetwork::Deactivate(std::uint32_t flow_index) {
@@ -210,9 +255,12 @@ void FlowNetwork::Deactivate(std::uint32_t flow_index) {
     flow.bound_hop = kNoHop;
   }
   const std::uint32_t end = flow.hops_begin + flow.hop_count;
+  const bool later = SharesLater();
+  bool short_of_rate = false;
   for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
     const Hop& hop = hops_[i];
     LinkState& link = links_[hop.link];
+    if (later && shares_[hop.link].epoch == epoch_) shares_[hop.link].available += flow.rate;
     if (hop.previous == kNone) {
       link.first = hop.next;
     } else {
@@ -221,8 +269,12 @@ void FlowNetwork::Deactivate(std::uint32_t flow_index) {
     if (hop.next != kNone) hops_[hop.next].previous = hop.previous;
     --link.active;
     link.wanted -= flow.solo_rate;
-    if (link.bound > 0) MarkDirty(hop.link);
+    if (link.bound > 0) {
+      MarkDirty(hop.link);
+      short_of_rate = true;
+    }
   }
+  if (short_of_rate) NoteChange();
 }
 
 void FlowNetwork::MarkDirty(std::uint32_t link) {
@@ -233,8 +285,124 @@ void FlowNetwork::MarkDirty(std::uint32_t link) {
   if (!share_scheduled_) {
     share_scheduled_ = true;
     // Behind everything already due now, so that one round serves all changes of this instant.
-    queue_.Schedule(queue_.now(), share_handler_, 0);
+    share_at_ = queue_.now();
+    if (options_.many_flows != 0 && completions_.size() > options_.many_flows &&
+        share_not_before_ > share_at_) {
+      share_at_ = share_not_before_;
+      ++epoch_;  // What is free is counted anew.
+    }
+    queue_.Schedule(share_at_, share_handler_, 0);
   }
+}
+
+// One more flow began or ended where rates are short.
+void FlowNetwork::NoteChange() {
+  ++changed_flows_;
+  if (!SharesLater() || changed_flows_ * kPartThatChanges < completions_.size()) return;
+  share_at_ = queue_.now();
+  queue_.Schedule(share_at_, share_handler_, 0);
+}
+
+void FlowNetwork::Place(std::size_t place, const Completion& completion) {
+  completions_[place] = completion;
+  flows_[completion.flow].completion = static_cast<std::uint32_t>(place);
+}
+
+void FlowNetwork::SiftUp(std::size_t place) {
+  const Completion moved = completions_[place];
+  while (place > 0) {
+    const std::size_t parent = (place - 1) / 4;
+    if (!moved.Before(completions_[parent])) break;
+    Place(place, completions_[parent]);
+    place = parent;
+  }
+  Place(place, moved);
+}
+
+void FlowNetwork::SiftDown(std::size_t place) {
+  const Completion moved = completions_[place];
+  for (;;) {
+    const std::size_t first = 4 * place + 1;
+    if (first >= completions_.size()) break;
+    std::size_t best = first;
+    const std::size_t last = std::min(first + 4, completions_.size());
+    for (std::size_t child = first + 1; child < last; ++child) {
+      if (completions_[child].Before(completions_[best])) best = child;
+    }
+    if (!completions_[best].Before(moved)) break;
+    Place(place, completions_[best]);
+    place = best;
+  }
+  Place(place, moved);
+}
+
+void FlowNetwork::PlanCompletion(std::uint32_t flow_index, SimTime at) {
+  Flow& flow = flows_[flow_index];
+  ++flow.generation;  // What stands in a batch is out of date.
+  const Completion planned{at, ++completion_order_, flow_index};
+  if (flow.completion == kNone) {
+    completions_.push_back(planned);
+    SiftUp(completions_.size() - 1);
+    return;
+  }
+  const bool earlier = planned.Before(completions_[flow.completion]);
+  completions_[flow.completion] = planned;
+  if (earlier) {
+    SiftUp(flow.completion);
+  } else {
+    SiftDown(flow.completion);
+  }
+}
+
+// Few changes move one by one; many are put in place and the heap is built anew.
+void FlowNetwork::PlanChanges() {
+  if (changes_.size() * 8 < completions_.size()) {
+    for (const Completion& change : changes_) PlanCompletion(change.flow, change.at);
+  } else {
+    for (Completion& change : changes_) {
+      Flow& flow = flows_[change.flow];
+      ++flow.generation;
+      change.order = ++completion_order_;
+      if (flow.completion == kNone) {
+        flow.completion = static_cast<std::uint32_t>(completions_.size());
+        completions_.push_back(change);
+      } else {
+        completions_[flow.completion] = change;
+      }
+    }
+    for (std::size_t place = completions_.size() / 4 + 1; place-- > 0;) {
+      if (place < completions_.size()) SiftDown(place);
+    }
+  }
+  changes_.clear();
+  ArmCompletions();
+}
+
+void FlowNetwork::ArmCompletions() {
+  if (completions_.empty()) return;
+  const SimTime first = completions_.front().at;
+  if (completions_armed_ && armed_at_ <= first) return;
+  completions_armed_ = true;
+  armed_at_ = first;
+  queue_.Schedule(first, completion_handler_, 0);
+}
+
+void FlowNetwork::RunCompletions(SimTime now) {
+  if (!completions_armed_ || armed_at_ != now) return;  // Overtaken by an earlier one.
+  completions_armed_ = false;
+  while (!completions_.empty() && completions_.front().at == now) {
+    const std::uint32_t flow = completions_.front().flow;
+    flows_[flow].completion = kNone;
+    const Completion last = completions_.back();
+    completions_.pop_back();
+    if (!completions_.empty()) {
+      completions_.front() = last;
+      SiftDown(0);
+    }
+    ++effort_.events;
+    Finish(flow, now);
+  }
+  ArmCompletions();
 }
 
 void FlowNetwork::ScheduleInjection(std::uint32_t flow_index, SimTime at) {
@@ -330,10 +498,12 @@ void FlowNetwork::Settle(Flow& flow, SimTime now) {
 
 void FlowNetwork::ShareAnew(SimTime now) {
   share_scheduled_ = false;
+  changed_flows_ = 0;
   ++effort_.share_rounds;
   CollectComponent();
   effort_.share_updates += component_flows_.size();
   FillComponent(now);
+  PlanChanges();
   for (const std::uint32_t link : dirty_) links_[link].dirty = false;
   dirty_.clear();
 }
@@ -430,6 +600,21 @@ void FlowNetwork::FillComponent(SimTime now) {
   for (const std::uint32_t flow : component_flows_) {
     if (!flows_[flow].fixed) Fix(flow, kNoHop, flows_[flow].solo_rate, now);
   }
+  if (options_.many_flows != 0 && component_flows_.size() > options_.many_flows) {
+    share_not_before_ = now + ShortestMessage() / kSharingsPerMessage;
+  }
+}
+
+// At present rates, of the flows that were just given theirs.
+Picoseconds FlowNetwork::ShortestMessage() {
+  double shortest = 1e18;
+  for (const std::uint32_t index : component_flows_) {
+    const Flow& flow = flows_[index];
+    shortest = std::min(shortest, static_cast<double>(SoloTime(flow).count()) *
+                                      static_cast<double>(flow.solo_rate) /
+                                      static_cast<double>(std::max<std::uint64_t>(flow.rate, 1)));
+  }
+  return Picoseconds(static_cast<std::uint64_t>(shortest));
 }
 
 void FlowNetwork::Fix(std::uint32_t flow_index, std::uint16_t bound_hop, std::uint64_t rate,
@@ -451,7 +636,7 @@ void FlowNetwork::Fix(std::uint32_t flow_index, std::uint16_t bound_hop, std::ui
   if (rate == flow.rate) return;
   Settle(flow, now);
   flow.rate = rate;
-  ScheduleInjection(flow_index, now + TimeFor(flow.remaining, rate));
+  changes_.push_back({now + TimeFor(flow.remaining, rate), 0, flow_index});
 }
 
 void FlowNetwork::FlushCounters(Flow& flow) const {
@@ -499,6 +684,7 @@ void FlowNetwork::Reset() {
   for (std::size_t i = 0; i < flows_.size(); ++i) flows_[i].counted = 0;
   std::fill(use_.begin(), use_.end(), LinkUse{});
   effort_ = {};
+  share_not_before_ = SimTime();
   queue_.Reset();
 }
 

@@ -35,6 +35,11 @@ class FlowNetwork final : public Network {
     /// false: every message moves as if it were alone ("idle" level): with the plan's order and the
     /// routes' first-in first-out kept, no run of any level is faster.
     bool contention = true;
+    /// When more flows than this share, their rates are computed anew no more often than 32 times
+    /// while the shortest message passes, or when an eighth of them has begun or ended. In between,
+    /// what has ended leaves its rate free and what begins takes what is free, so that no link
+    /// ever carries too much. 0 = always at once.
+    std::size_t many_flows = 2048;
   };
   /// `cluster` must outlive the network.
   explicit FlowNetwork(const Cluster& cluster) : FlowNetwork(cluster, Options()) {}
@@ -115,6 +120,7 @@ class FlowNetwork final : public Network {
     std::uint64_t counted = 0;
     std::uint32_t epoch = 0;
     std::uint16_t bound_hop = kNoHop;  // The hop that keeps it below its solo rate.
+    std::uint32_t completion = kNone;  // Its place in `completions_`.
     bool fixed = false;
     Wide remaining = 0;  // Payload bits x 10^12: bits per second times picoseconds.
   };
@@ -145,6 +151,15 @@ class FlowNetwork final : public Network {
     SimTime at;
     std::uint32_t batch = kNone;
   };
+  // When the last byte of a flow that shares leaves. Moves with its rate.
+  struct Completion {
+    SimTime at;
+    std::uint64_t order;  // Of planning.
+    std::uint32_t flow;
+    bool Before(const Completion& other) const {
+      return at != other.at ? at < other.at : order < other.order;
+    }
+  };
   class BatchHandler final : public EventHandler {
    public:
     explicit BatchHandler(FlowNetwork& network) : network_(network) {}
@@ -156,7 +171,18 @@ class FlowNetwork final : public Network {
   class ShareHandler final : public EventHandler {
    public:
     explicit ShareHandler(FlowNetwork& network) : network_(network) {}
-    void OnEvent(SimTime now, std::uint64_t) override { network_.ShareAnew(now); }
+    void OnEvent(SimTime now, std::uint64_t) override {
+      if (network_.share_scheduled_ && network_.share_at_ == now) network_.ShareAnew(now);
+    }
+
+   private:
+    FlowNetwork& network_;
+  };
+
+  class CompletionHandler final : public EventHandler {
+   public:
+    explicit CompletionHandler(FlowNetwork& network) : network_(network) {}
+    void OnEvent(SimTime now, std::uint64_t) override { network_.RunCompletions(now); }
 
    private:
     FlowNetwork& network_;
@@ -170,14 +196,26 @@ class FlowNetwork final : public Network {
   void Activate(std::uint32_t flow_index, SimTime now);
   void Deactivate(std::uint32_t flow_index);
   void MarkDirty(std::uint32_t link);
+  void NoteChange();
   void Finish(std::uint32_t flow_index, SimTime now);
   void ScheduleInjection(std::uint32_t flow_index, SimTime at);
+  void PlanCompletion(std::uint32_t flow_index, SimTime at);
+  void PlanChanges();
+  void Place(std::size_t place, const Completion& completion);
+  void SiftUp(std::size_t place);
+  void SiftDown(std::size_t place);
+  void ArmCompletions();
+  void RunCompletions(SimTime now);
+  bool SharesLater() const { return share_scheduled_ && share_at_ > queue_.now(); }
+  std::uint64_t FreeRate(std::uint32_t link);
+  void TakeFreeRate(Flow& flow);
   Batch& BatchAt(SimTime at, Slot& recent);
   std::uint32_t FindBatch(SimTime at);
   void RunBatch(SimTime now, std::uint32_t batch);
   void ShareAnew(SimTime now);
   void CollectComponent();
   void FillComponent(SimTime now);
+  Picoseconds ShortestMessage();
   void Fix(std::uint32_t flow_index, std::uint16_t bound_hop, std::uint64_t rate, SimTime now);
   void FlushCounters(Flow& flow) const;
 
@@ -187,6 +225,7 @@ class FlowNetwork final : public Network {
   EventQueue queue_;
   BatchHandler batch_handler_{*this};
   ShareHandler share_handler_{*this};
+  CompletionHandler completion_handler_{*this};
   std::vector<LinkState> links_;
   std::vector<LinkShare> shares_;
   std::vector<WireFormat> formats_;
@@ -202,8 +241,16 @@ class FlowNetwork final : public Network {
   std::vector<Slot> slots_;  // Pending batches by a hash of their time; losers stay scheduled.
   Slot recent_injection_;
   Slot recent_delivery_;
+  std::vector<Completion> completions_;  // A 4-ary heap.
+  std::vector<Completion> changes_;      // Of a sharing, before they enter the heap.
+  std::uint64_t completion_order_ = 0;
+  bool completions_armed_ = false;
+  SimTime armed_at_;
   std::vector<std::uint32_t> dirty_;
   bool share_scheduled_ = false;
+  SimTime share_at_;
+  SimTime share_not_before_;
+  std::size_t changed_flows_ = 0;  // Since the last sharing, where rates are short.
   std::uint32_t epoch_ = 0;
   std::vector<std::uint32_t> component_links_;
   std::vector<std::uint32_t> component_flows_;

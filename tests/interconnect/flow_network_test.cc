@@ -267,5 +267,96 @@ TEST_F(FlowNetworkTest, RandomTrafficKeepsTheLawsAndRepeats) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
+// Endpoints that keep `window` messages of random sizes on their way to random others, `each` in
+// all.
+struct Traffic {
+  Picoseconds time;
+  FlowNetwork::Effort effort;
+  Picoseconds busiest;
+};
+Traffic RandomTraffic(std::uint32_t endpoints, std::uint32_t window, std::uint32_t each,
+                      bool equal_sizes, std::size_t many_flows) {
+  const Cluster cluster(Star(endpoints, GigabytesPerSecond(25), Nanoseconds(500)));
+  FlowNetwork network(cluster, {.many_flows = many_flows});
+  Recorder client;
+  network.set_client(&client);
+  std::vector<std::vector<RouteId>> routes(endpoints);
+  for (std::uint32_t from = 0; from < endpoints; ++from) {
+    for (std::uint32_t to = 0; to < endpoints; ++to) {
+      routes[from].push_back(from == to ? 0 : network.AddRoute({Up(from), Down(to)}));
+    }
+  }
+  // A stream per endpoint: what it sends does not depend on when.
+  std::vector<RandomStream> streams;
+  for (std::uint32_t from = 0; from < endpoints; ++from) {
+    streams.emplace_back(7, "endpoint" + std::to_string(from));
+  }
+  std::vector<std::uint32_t> left(endpoints, each);
+  std::uint64_t token = 0;
+  std::map<std::uint64_t, std::uint32_t> sender;
+  const auto send = [&](std::uint32_t from) {
+    if (left[from] == 0) return;
+    --left[from];
+    RandomStream& random = streams[from];
+    const auto to =
+        static_cast<std::uint32_t>((from + 1 + random.Below(endpoints - 1)) % endpoints);
+    const std::uint64_t size = equal_sizes ? 1 << 20 : (1 << 20) + random.Below(1 << 20);
+    sender[token] = from;
+    network.Send(routes[from][to], Bytes(size), token++);
+  };
+  client.on_injected = [&](std::uint64_t done) { send(sender.at(done)); };
+  for (std::uint32_t from = 0; from < endpoints; ++from) {
+    for (std::uint32_t k = 0; k < window; ++k) send(from);
+  }
+  network.RunToIdle();
+  EXPECT_EQ(client.delivered.size(), std::size_t{endpoints} * each);
+  Traffic traffic{network.queue().now().since_start(), network.effort(), Picoseconds(0)};
+  for (const LinkUse& use : network.link_use()) {
+    traffic.busiest = std::max(traffic.busiest, use.busy);
+  }
+  return traffic;
+}
+
+TEST(ManyFlowsTest, RatesThatWaitChangeTimesLittleAndNeverBeatTheLinks) {
+  for (const bool equal_sizes : {false, true}) {
+    const Traffic exact = RandomTraffic(64, 16, 100, equal_sizes, 0);
+    const Traffic waiting = RandomTraffic(64, 16, 100, equal_sizes, 256);
+    const auto ratio =
+        static_cast<double>(waiting.time.count()) / static_cast<double>(exact.time.count());
+    EXPECT_NEAR(ratio, 1, 0.01) << equal_sizes;
+    EXPECT_GE(waiting.time, waiting.busiest);
+    EXPECT_GE(exact.time, exact.busiest);
+    EXPECT_LT(waiting.effort.share_updates * 3, exact.effort.share_updates * 2);
+  }
+}
+
+// All change at one instant: nobody waits.
+TEST(ManyFlowsTest, LockstepIsSharedAtOnce) {
+  const auto time = [](std::size_t many_flows) {
+    const Cluster cluster(Star(24, GigabytesPerSecond(25), Nanoseconds(500)));
+    FlowNetwork network(cluster, {.many_flows = many_flows});
+    Recorder client;
+    network.set_client(&client);
+    std::map<std::uint64_t, std::pair<RouteId, std::uint32_t>> open;
+    std::uint64_t token = 0;
+    const auto send = [&](RouteId route, std::uint32_t rest) {
+      open[token] = {route, rest};
+      network.Send(route, Bytes(1 << 20), token++);
+    };
+    client.on_delivered = [&](std::uint64_t done) {
+      const auto [route, rest] = open.at(done);
+      if (rest > 0) send(route, rest - 1);
+    };
+    for (std::uint32_t from = 0; from < 24; ++from) {
+      for (std::uint32_t k = 1; k < 6; ++k) {
+        send(network.AddRoute({Up(from), Down((from + k) % 24)}), 20);
+      }
+    }
+    network.RunToIdle();
+    return network.queue().now();
+  };
+  EXPECT_EQ(time(10), time(0));
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <utility>
 
@@ -96,6 +97,7 @@ class Catalogue {
       Transport();
       NicRates();
       NicPaths();
+      WrongNic();
       Hints();
     } else {
       InNode();
@@ -284,6 +286,23 @@ class Catalogue {
     }
   }
 
+  /// All GPUs of a node are led to one NIC: the search finds two channels and no more.
+  void WrongNic() {
+    if (facts_.nics_per_node < 2) return;
+    Add({.name = "wrong-nic",
+         .setting = "one NIC for all GPUs, two channels",
+         .meaning = "every GPU uses the same NIC (NCCL_IB_HCA names one, or names were taken for "
+                    "places), so rings have two channels",
+         .check = "NCCL_DEBUG=INFO: channels \"via NET/IB/n\" with one n; count of \"Channel\" "
+                  "lines; NCCL_IB_HCA on every rank",
+         .prior = Named("NCCL_IB_HCA") ? kUsual + kSpokenFor : kUsual,
+         .machine = [](Platform& platform, MeasuredRun& run) {
+           platform.facts.nics_per_node = 1;
+           run.environment["NCCL_MAX_NCHANNELS"] = "2";
+           Rename(platform, "one nic");
+         }});
+  }
+
   void Hints() {
     for (const double factor : kFarHops) {
       Add({.name = "no-topology-hints",
@@ -419,6 +438,12 @@ class Catalogue {
           Force("wrong-algorithm", "NCCL_ALGO", name,
                 "another algorithm than NCCL's own choice at some sizes");
       }
+      // Tuners and plugins with tables for powers of two leave other jobs without trees.
+      if (all_reduce && !std::has_single_bit(facts_.nodes) &&
+          algorithms_ != std::set<Algorithm>{Algorithm::kRing})
+        Force(
+            "no-trees", "NCCL_ALGO", "Ring",
+            fmt::format("trees for powers of two only: {} nodes fall back to rings", facts_.nodes));
       for (const char* name : {"LL", "LL128", "Simple"})
         Force("wrong-protocol", "NCCL_PROTO", name,
               "another protocol than NCCL's own choice at some sizes");

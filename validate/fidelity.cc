@@ -66,6 +66,30 @@ std::string JobKey(const ScoredRun& run) {
   return key;
 }
 
+/// Takes out what is beyond the first `count` NICs of each host: a job of one GPU per node that was
+/// run on one NIC.
+void LeaveNics(Topology& topology, std::uint32_t count) {
+  std::vector<Device> devices;
+  std::vector<std::optional<DeviceId>> renumbered(topology.devices.size());
+  std::map<std::uint32_t, std::uint32_t> seen;
+  for (DeviceId id = 0; id < topology.devices.size(); ++id) {
+    const Device& device = topology.devices[id];
+    if (device.kind == DeviceKind::kNic && ++seen[device.node] > count) continue;
+    renumbered[id] = static_cast<DeviceId>(devices.size());
+    devices.push_back(device);
+  }
+  if (devices.size() == topology.devices.size()) return;
+  std::vector<Link> links;
+  for (Link link : topology.links) {
+    if (!renumbered[link.from] || !renumbered[link.to]) continue;
+    link.from = *renumbered[link.from];
+    link.to = *renumbered[link.to];
+    links.push_back(std::move(link));
+  }
+  topology.devices = std::move(devices);
+  topology.links = std::move(links);
+}
+
 Topology TopologyOf(const ScoredRun& run) {
   const CallFacts& facts = run.platform.facts;
   const std::string& name = run.platform.topology;
@@ -78,6 +102,7 @@ Topology TopologyOf(const ScoredRun& run) {
         device.attributes["protocol"] = "roce";
     }
   }
+  if (facts.nodes > 1 && facts.gpus_per_node() == 1) LeaveNics(topology, facts.nics_per_node);
   return topology;
 }
 

@@ -94,6 +94,17 @@ std::vector<MeasuredRow> Rows(const Json& rows, double bus_factor,
   return result;
 }
 
+/// A topology file is named as seen from the run file, so that a folder can be moved; shipped names
+/// and other paths stay.
+std::string TopologyBeside(const std::filesystem::path& file, const std::string& name) {
+  if (name.empty() || std::filesystem::path(name).is_absolute()) return name;
+  const std::size_t star = name.find('*');
+  const std::filesystem::path beside = file.parent_path() / name.substr(0, star);
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(beside, error)) return name;
+  return beside.string() + (star == std::string::npos ? "" : name.substr(star));
+}
+
 MeasuredRun Run(const Json& json, const std::filesystem::path& file) {
   MeasuredRun run;
   run.id = Text(json, "id");
@@ -103,7 +114,7 @@ MeasuredRun Run(const Json& json, const std::filesystem::path& file) {
   run.collective = Text(json, "collective");
   if (run.collective.empty()) Refuse(file, "collective", "is missing");
   run.dtype = Text(json, "dtype");
-  run.topology = Text(json, "topology");
+  run.topology = TopologyBeside(file, Text(json, "topology"));
   run.launch = Text(json, "launch");
   run.fault = Text(json, "fault");
   const std::vector<std::string> launches = {"process_per_gpu", "single_process"};

@@ -45,7 +45,7 @@ struct MeasuredRun {
   std::string collective;
   std::string dtype;
   std::uint32_t ranks = 0;
-  std::string topology;  ///< Optional: a name below topologies/ or a file.
+  std::string topology;  ///< Optional: a name below topologies/ or a file, seen from the run file.
   std::string launch;    ///< Optional: process_per_gpu, single_process.
   Quality quality = Quality::kHealthy;
   std::string fault;  ///< Label of a misconfigured run.

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <pugixml.hpp>
+#include <sstream>
 
 #include "tests/support/test_support.h"
 
@@ -41,7 +42,7 @@ fs::path RunsOnLinksOf(int per_cent) {
   Json runs = Json::array();
   for (Json& run : set["runs"]) {
     if (run["ranks"] != 8) continue;
-    run["topology"] = (folder / "topology" / "node.yaml").string();
+    run["topology"] = "../topology/node.yaml";  // As seen from the run file.
     runs.push_back(std::move(run));
   }
   EXPECT_GT(runs.size(), 3u);
@@ -254,8 +255,15 @@ TEST(ValidatePage, TheTablesOfThePageAreThoseOfTheProgram) {
   ASSERT_NE(to, std::string::npos);
   const auto result = testing::RunProgram({"validate", "--markdown"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(page.substr(from + begin.size(), to - from - begin.size()), result.out)
-      << "run tools/update-validation-page";
+  // Line by line: the first one that differs says enough.
+  std::istringstream of_page(page.substr(from + begin.size(), to - from - begin.size()));
+  std::istringstream of_program(result.out);
+  std::string page_line, program_line;
+  while (std::getline(of_program, program_line)) {
+    ASSERT_TRUE(std::getline(of_page, page_line)) << "run tools/update-validation-page";
+    ASSERT_EQ(page_line, program_line) << "run tools/update-validation-page";
+  }
+  EXPECT_FALSE(std::getline(of_page, page_line)) << "run tools/update-validation-page";
 }
 
 TEST(ValidateLeaveOut, StandsAtTheEndOfTheWholeSetAndCanBeLeftAway) {

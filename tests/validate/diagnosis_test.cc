@@ -133,6 +133,20 @@ TEST(Diagnosis, WeightsAddUpAndTheBestComesFirst) {
   EXPECT_NEAR(sum, 1, 1e-9);
 }
 
+TEST(Diagnosis, TreesForPowersOfTwoOnlyAreToldOfOtherNodeCounts) {
+  const auto told = [](std::uint32_t nodes) {
+    MeasuredRun run = TwoNodes();
+    run.nodes = nodes;
+    run.ranks = 8 * nodes;
+    const Diagnosis diagnosis =
+        Diagnose(WithFault(run, "no-trees"), BoardDecisions(), timing::TimingConstants::Shipped());
+    return std::any_of(diagnosis.causes.begin(), diagnosis.causes.end(),
+                       [](const Explanation& cause) { return cause.fault == "no-trees"; });
+  };
+  EXPECT_FALSE(told(4));
+  EXPECT_TRUE(told(6));
+}
+
 TEST(Diagnosis, ANodeAloneHasNoFaultsOfANetwork) {
   MeasuredRun run = TwoNodes();
   run.nodes = 1;

@@ -174,11 +174,12 @@ std::string DiagnosisSection(const Diagnosis& d) {
     return series;
   };
   std::vector<PlotSeries> series{curve("measured", d.measured_us, false, 0),
-                                 curve("healthy", d.healthy_us, true, 2)};
+                                 curve("healthy", d.healthy_us, false, 2)};
   for (const Explanation& cause : d.causes) {
     if (series.size() == 2 + kCausesDrawn) break;
     if (cause.statistical || cause.fault == "healthy") continue;
-    series.push_back(curve(CauseName(cause), cause.predicted_us, true, series.size() - 1));
+    const std::size_t colour = series.size() == 2 ? 1 : 3;
+    series.push_back(curve(CauseName(cause), cause.predicted_us, true, colour));
   }
   out += LogLogPlot("Time of one call", "time, us", series);
   out +=

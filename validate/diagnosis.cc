@@ -27,7 +27,7 @@ constexpr double kAnything = 0.03;    // Rows that are off for no reason of the 
 constexpr double kMostDelay = 4.605;  // ln 100.
 constexpr double kRowsThatCount = 8;
 constexpr double kSettingCost = 1.04;  // Half of ln 8: a value chosen after the curve was seen.
-constexpr double kSameCurve = 0.03;
+constexpr double kSameCurve = 0.05;
 constexpr double kOff = 1.5;          // A row counts as off from this factor,
 constexpr double kPlateauOff = 1.15;  // a plateau, which is steadier, from this one.
 constexpr std::uint64_t kSmall = 4096;
@@ -112,8 +112,10 @@ class Diagnostician {
         const bool other = &machine != &machines.front();
         if (other) {
           if (fault.statistical) continue;  // Judged against the machine as it is described.
-          cause.setting += fmt::format("{}if a node has {} NICs", cause.setting.empty() ? "" : ", ",
-                                       machine.facts.nics_per_node);
+          const std::uint32_t nics = machine.facts.nics_per_node;
+          cause.setting +=
+              fmt::format("{}if a node has {} NIC{}", cause.setting.empty() ? "" : ", ", nics,
+                          nics == 1 ? "" : "s");
         }
         try {
           cause.predicted_us = Predict(machine, fault, nullptr);
@@ -205,10 +207,10 @@ class Diagnostician {
     for (Explanation& cause : causes) {
       for (const Explanation& other : causes) {
         if (&other == &cause || other.statistical || cause.statistical) continue;
-        std::vector<double> apart;
+        double apart = 0;
         for (std::size_t i = 0; i < cause.predicted_us.size(); ++i)
-          apart.push_back(std::abs(cause.predicted_us[i] / other.predicted_us[i] - 1));
-        if (Median(apart) < kSameCurve) cause.same_curve.push_back(other.fault);
+          apart = std::max(apart, std::abs(cause.predicted_us[i] / other.predicted_us[i] - 1));
+        if (apart < kSameCurve) cause.same_curve.push_back(other.fault);
       }
     }
   }
@@ -221,7 +223,7 @@ class Diagnostician {
       factors.push_back(factor);
       if (d.bytes[i] <= kSmall) small.push_back(factor);
       if (i + kPlateauRows >= d.bytes.size()) large.push_back(factor);
-      if (factor > evidence.worst_factor) {
+      if (i == 0 || factor > evidence.worst_factor) {
         evidence.worst_factor = factor;
         evidence.worst_bytes = d.bytes[i];
       }

@@ -21,7 +21,7 @@ struct Explanation {
   double score = 0;         ///< Nats per run, larger is better: fit plus plausibility.
   double weight = 0;        ///< Share among all causes, adds up to 1. No probability: see Diagnose.
   bool statistical = false;
-  /// Other causes whose curves are within 3 % (median) of this one: no timing tells them apart.
+  /// Other causes whose curves are within 5 % of this one everywhere: no timing tells them apart.
   std::vector<std::string> same_curve;
 };
 

@@ -229,7 +229,9 @@ class Catalogue {
         const double rate =
             part * constants_.shared().pcie_host_share * pcie * std::max(1.0, gpus / nics);
         Add({.name = "gdr-off",
-             .setting = fmt::format("{:.0f} GB/s a NIC through host memory", rate),
+             .setting = rate < Nominal()
+                            ? fmt::format("{:.0f} GB/s a NIC through host memory", rate)
+                            : "through host memory, NICs still at their rate",
              .meaning = "no GPUDirect RDMA: data pass through host memory on both sides",
              .check = "NCCL_DEBUG=INFO: channels \"via NET/IB/0\" without \"/GDRDMA\"; is "
                       "nvidia_peermem loaded, is the IOMMU or ACS on?",

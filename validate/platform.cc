@@ -261,7 +261,11 @@ Mapping MapRun(const MeasuredRun& run, const timing::TimingConstants& constants)
         fmt::format("{} ranks do not spread evenly over {} nodes", run.ranks, facts.nodes));
 
   // Links inside the node.
-  platform.switched = Has(interconnect, "nvswitch") || Has(interconnect, "nvl72");
+  // A log without a topology says nothing of links: eight such GPUs in a host hang at NVSwitches.
+  const bool usual_board =
+      interconnect.empty() && run.gpus_per_node >= 8 &&
+      (facts.gpu_class == "a100" || facts.gpu_class == "h100" || facts.gpu_class == "b200");
+  platform.switched = Has(interconnect, "nvswitch") || Has(interconnect, "nvl72") || usual_board;
   const bool bridge =
       Has(interconnect, "nvlink") && !Has(interconnect, "no nvlink") && facts.gpu_class == "pcie";
   if (bridge) {

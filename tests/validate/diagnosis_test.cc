@@ -88,13 +88,28 @@ TEST(Diagnosis, AtMostOneHealthyRunInFifteenRaisesAnAlarm) {
 TEST(Diagnosis, AFaultThatTheModelMadeIsFoundAgain) {
   for (const char* fault :
        {"healthy", "tcp-fallback", "no-net-plugin", "slow-nic", "missing-nic", "gdr-off", "far-nic",
-        "small-mtu", "no-topology-hints", "nvls-off", "one-thread-launch", "few-channels"}) {
+        "small-mtu", "no-topology-hints", "nvls-off", "one-thread-launch", "wrong-nic"}) {
     const Diagnosis diagnosis = Diagnose(WithFault(TwoNodes(), fault), BoardDecisions(),
                                          timing::TimingConstants::Shipped());
     const Explanation& best = diagnosis.causes.front();
     std::vector<std::string> told = best.same_curve;
     told.push_back(best.fault);
     EXPECT_THAT(told, Contains(fault)) << "told: " << best.fault << " " << best.setting;
+  }
+}
+
+TEST(Diagnosis, AFaultOfOneNodeThatTheModelMadeIsFoundAgain) {
+  MeasuredRun node = TwoNodes();
+  node.gpu = "NVIDIA A100-SXM4-80GB";
+  node.links_per_gpu = 12;
+  node.nodes = 1;
+  node.ranks = 8;
+  for (const char* fault :
+       {"healthy", "p2p-off", "fewer-nvlinks", "few-channels", "one-thread-launch"}) {
+    const Explanation best =
+        Diagnose(WithFault(node, fault), BoardDecisions(), timing::TimingConstants::Shipped())
+            .causes.front();
+    EXPECT_EQ(best.fault, fault) << best.setting;
   }
 }
 

@@ -139,6 +139,15 @@ TEST(Platforms, ARateInGibibytesIsNoSignOfGooglesRoce) {
   EXPECT_EQ(MapRun(run).platform.facts.fabric_class, "roce");
 }
 
+TEST(Platforms, EightGpusOfWhichALogSaysNoMoreHangAtNvswitches) {
+  MeasuredRun run = HealthyRun("log");
+  run.interconnect.clear();
+  run.links_per_gpu = 0;
+  EXPECT_TRUE(MapRun(run).platform.switched);
+  run.gpus_per_node = run.ranks = 4;
+  EXPECT_FALSE(MapRun(run).platform.switched) << "boards of four are meshes as well";
+}
+
 TEST(Platforms, AnNvswitchBoardWhoseNicsAreNotCountedHasOnePerGpu) {
   MeasuredRun run = HealthyRun("two nodes");
   run.nodes = 2;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "apps/command.h"
@@ -58,12 +59,12 @@ class Progress {
 
 /// The checks of continuous integration; what fails is said on stdout, or on stderr where stdout
 /// belongs to a machine.
-bool ChecksHold(const ValidateOptions& options, const std::vector<validate::ScoredRun>& scored) {
+bool ChecksHold(const ValidateOptions& options, const std::optional<validate::Baseline>& baseline,
+                const std::vector<validate::ScoredRun>& scored) {
   std::FILE* out = options.stdout_taken() ? stderr : stdout;
   bool hold = true;
-  if (!options.baseline.empty()) {
-    const auto comparison =
-        validate::Compare(validate::ReadBaseline(options.baseline), scored, options.tolerance);
+  if (baseline) {
+    const auto comparison = validate::Compare(*baseline, scored, options.tolerance);
     fmt::print(out, "\n{}", validate::TextComparison(comparison, options.tolerance));
     hold = comparison.same();
   }
@@ -82,6 +83,8 @@ bool ChecksHold(const ValidateOptions& options, const std::vector<validate::Scor
 int RunValidate(const std::vector<std::string>& arguments) {
   const ValidateOptions options = ParseValidateOptions(arguments);
   if (!options.log.empty()) return ValidateLog(options);
+  std::optional<validate::Baseline> baseline;
+  if (!options.baseline.empty()) baseline = validate::ReadBaseline(options.baseline);
   const ChosenConstants constants(options);
   const auto decisions = ChosenDecisions(options);
   std::vector<validate::MeasuredRun> runs =
@@ -95,8 +98,12 @@ int RunValidate(const std::vector<std::string>& arguments) {
     if (!options.json.empty())
       WriteOutputFile("--json", options.json, validate::JsonDiagnoses(diagnoses));
     if (!options.html.empty()) WriteOutputFile("--html", options.html, DiagnosisPage(diagnoses));
-    if (!options.stdout_taken())
-      std::fputs(validate::TextDiagnoses(diagnoses, runs).c_str(), stdout);
+    if (options.stdout_taken()) return kExitDone;
+    for (const validate::Diagnosis& diagnosis : diagnoses) {
+      if (!options.report.runs || diagnosis.causes.empty()) continue;
+      fmt::print("{}\n", validate::TextDiagnosis(diagnosis));
+    }
+    std::fputs(validate::TextDiagnoses(diagnoses, runs).c_str(), stdout);
     return kExitDone;
   }
   const auto scored =
@@ -135,7 +142,7 @@ int RunValidate(const std::vector<std::string>& arguments) {
         stdout);
     if (!left_out.empty()) fmt::print("\n{}", validate::TextLeaveOut(left_out));
   }
-  return ChecksHold(options, scored) ? kExitDone : kExitJobFailed;
+  return ChecksHold(options, baseline, scored) ? kExitDone : kExitJobFailed;
 }
 
 }  // namespace

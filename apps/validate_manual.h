@@ -58,7 +58,7 @@ OPTIONS
   --html FILE      one page that stands by itself: errors by band, residuals by size, measured and
                    simulated curves by platform; with --diagnose the curves of the causes
   --markdown       the tables of docs/validation.md in place of the report
-  --runs           one line a run
+  --runs           one line a run; with --diagnose the ranking and the curve of each
   --leave-out, --no-leave-out
                    with or without the tables of platforms left out
   --repeats        list min, average, p99 and max of every size that was repeated; stalls are listed

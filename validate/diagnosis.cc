@@ -323,9 +323,9 @@ std::string TextDiagnosis(const Diagnosis& d) {
     if (!cause.same_curve.empty())
       text += fmt::format("    same curve: {}\n", JoinNames(cause.same_curve));
   }
-  // The best cause that is a fault, for the curve.
-  const auto shown = std::find_if(d.causes.begin(), d.causes.end(), [](const Explanation& cause) {
-    return cause.fault != "healthy";
+  // The best cause that is a fault and has a curve of its own; stalls only where they come first.
+  const auto shown = std::find_if(d.causes.begin(), d.causes.end(), [&](const Explanation& cause) {
+    return cause.fault != "healthy" && (!cause.statistical || &cause == &d.causes.front());
   });
   if (shown == d.causes.end()) return text;
   text += fmt::format("\n{:>12} {:>12} {:>12} {:>8} {:>12} {:>8}\n", "bytes", "measured us",
@@ -358,7 +358,7 @@ std::string TextDiagnoses(const std::vector<Diagnosis>& diagnoses,
   std::string text = fmt::format("{:<42} {:<22} {:>5}  {}\n", "run with a known fault", "label",
                                  "place", "causes by weight");
   std::size_t labelled = 0, first = 0, second = 0, healthy = 0, alarms = 0;
-  std::map<std::string, std::vector<std::string>> false_alarms;
+  std::map<std::string, std::vector<std::string>> false_alarms, not_mapped;
   std::string doubtful;
   const auto heads = [](const Diagnosis& d) {
     std::string line;
@@ -369,7 +369,10 @@ std::string TextDiagnoses(const std::vector<Diagnosis>& diagnoses,
   };
   for (std::size_t i = 0; i < diagnoses.size(); ++i) {
     const Diagnosis& d = diagnoses[i];
-    if (d.causes.empty()) continue;
+    if (d.causes.empty()) {
+      not_mapped[d.why_not].push_back(d.run);
+      continue;
+    }
     if (runs[i].quality == Quality::kMisconfigured) {
       const std::size_t place = d.place_of_label();
       ++labelled;
@@ -397,6 +400,9 @@ std::string TextDiagnoses(const std::vector<Diagnosis>& diagnoses,
     for (const auto& [fault, ids] : false_alarms)
       text += fmt::format("  {} ({}): {}\n", fault, ids.size(), JoinNames(ids));
   }
+  if (!not_mapped.empty()) text += "\nnot mapped:\n";
+  for (const auto& [why, ids] : not_mapped)
+    text += fmt::format("  {} ({}): {}\n", why, ids.size(), JoinNames(ids));
   return text;
 }
 

@@ -241,7 +241,8 @@ Mapping MapRun(const MeasuredRun& run, const timing::TimingConstants& constants)
   timing::CallFacts& facts = platform.facts;
   facts.function = timing::ParseFunction(run.collective, {.file = run.id, .field = "collective"});
   facts.gpu_class = constants.ClassOfBoard(run.gpu);
-  if (facts.gpu_class.empty()) return refuse("unknown GPU '" + run.gpu + "'");
+  if (facts.gpu_class.empty())
+    return refuse(run.gpu.empty() ? "no GPU is named" : "unknown GPU '" + run.gpu + "'");
   const std::string dtype = Lower(run.dtype);
   facts.eight_bit_integer = dtype == "int8" || dtype == "uint8" || dtype == "char";
   facts.ranks = run.ranks;

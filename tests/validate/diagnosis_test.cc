@@ -182,6 +182,15 @@ TEST(Diagnosis, TextNamesEvidenceRankingCurveAndWhatToCheck) {
     EXPECT_THAT(text, HasSubstr(part));
 }
 
+TEST(Diagnosis, ASetNamesRunsThatCannotBeMapped) {
+  MeasuredRun strange = TwoNodes();
+  strange.gpu = "Radeon";
+  strange.id = "strange";
+  const auto diagnoses =
+      DiagnoseAll({strange}, BoardDecisions(), timing::TimingConstants::Shipped(), 1);
+  EXPECT_THAT(TextDiagnoses(diagnoses, {strange}), HasSubstr("unknown GPU 'Radeon' (1): strange"));
+}
+
 TEST(Diagnosis, TheNumberOfThreadsChangesNothing) {
   const auto runs = ShippedWith(Quality::kMisconfigured);
   const auto& constants = timing::TimingConstants::Shipped();

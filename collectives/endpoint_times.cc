@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collectives/timing/network_model.h"
 #include "collectives/timing/one_node_model.h"
 
 namespace windtunnel {
@@ -28,10 +29,28 @@ timing::CallFacts SizeFacts(const EndpointQuery& query) {
   return facts;
 }
 
+BlockTimes NetworkBlockTimes(const EndpointQuery& query, const timing::GpuConstants& gpu) {
+  double gbps = gpu.network_simple_gbps;
+  if (query.protocol == Protocol::kLl) gbps = gpu.network_ll_gbps;
+  if (query.protocol == Protocol::kLl128) gbps = gpu.network_ll128_gbps;
+  if (query.algorithm == AlgorithmId::kTree && query.protocol != Protocol::kSimple)
+    gbps *= timing::kTreeBlockShare;
+  BlockTimes times;
+  times.copy_rate = times.reduce_rate = FromGigabytesPerSecond(gbps);
+  if (query.protocol == Protocol::kSimple && query.algorithm != AlgorithmId::kNvlsTree) {
+    // The hop of Simple is what a block spends on fences and posts, over the slices of a chunk.
+    const double slices = query.algorithm == AlgorithmId::kRing ? 2 : 1;
+    times.slice_overhead = FromMicroseconds(gpu.network_simple_hop_us / slices);
+    times.empty_slice_overhead = times.slice_overhead;
+  }
+  return times;
+}
+
 }  // namespace
 
 BlockTimes RingBlockTimes(const EndpointQuery& query, const timing::GpuConstants& gpu,
                           const timing::SharedConstants& shared) {
+  if (query.several_nodes) return NetworkBlockTimes(query, gpu);
   BlockTimes times;
   const bool eight_bit = EightBit(query.type);
   switch (query.protocol) {
@@ -79,11 +98,14 @@ NvlsStageTimes NvlsTimes(const EndpointQuery& query, const timing::GpuConstants&
 }
 
 Picoseconds NodeHopReaction(const EndpointQuery& query, const timing::GpuConstants& gpu) {
+  const bool tree = query.algorithm == AlgorithmId::kTree;
   switch (query.protocol) {
     case Protocol::kLl:
-      return FromMicroseconds(gpu.ll_hop_us - timing::SmallLlSaving(gpu, SizeFacts(query)));
+      return FromMicroseconds((query.several_nodes ? gpu.network_ll_hop_us : gpu.ll_hop_us) -
+                              timing::SmallLlSaving(gpu, SizeFacts(query)));
     case Protocol::kLl128:
-      return FromMicroseconds(gpu.ll128_hop_us);
+      if (!query.several_nodes) return FromMicroseconds(gpu.ll128_hop_us);
+      return FromMicroseconds(gpu.network_ll128_hop_us * (tree ? timing::kTreeLl128Share : 1));
     case Protocol::kSimple:
       return Picoseconds(0);  // Paid per slice, as `slice_overhead`.
   }
@@ -91,11 +113,13 @@ Picoseconds NodeHopReaction(const EndpointQuery& query, const timing::GpuConstan
 }
 
 Picoseconds NetworkHopReaction(const EndpointQuery& query, const timing::FabricConstants& fabric,
-                               Bytes wire_message, std::uint32_t nodes) {
+                               const timing::SharedConstants& shared, Bytes wire_message,
+                               std::uint32_t nodes) {
   double us = 0;
+  const auto bytes = static_cast<double>(wire_message.count());
   switch (query.protocol) {
     case Protocol::kLl:
-      us = fabric.ll_hop_us;
+      us = fabric.ll_hop_us + bytes / 2 / (shared.ll_lag_gbps * 1000);
       if (2 * SizeFacts(query).first_hop_bytes() <= fabric.inline_bytes) us -= fabric.inline_us;
       break;
     case Protocol::kLl128:
@@ -106,14 +130,29 @@ Picoseconds NetworkHopReaction(const EndpointQuery& query, const timing::FabricC
       break;
   }
   if (nodes > 2) us += fabric.hop_growth_us * (std::log2(nodes) - 1);
-  if (fabric.handshake_bytes > 0 &&
-      static_cast<double>(wire_message.count()) >= fabric.handshake_bytes)
-    us += fabric.handshake_us;
+  if (fabric.handshake_bytes > 0 && bytes >= fabric.handshake_bytes) us += fabric.handshake_us;
+  if (query.algorithm != AlgorithmId::kNvlsTree) {
+    const double proxies = std::max(1U, std::min(query.gpus_per_node, query.nics_per_node));
+    us += shared.proxy_turn_us * (std::max(1.0, query.channels / proxies) - 1);
+  }
   return FromMicroseconds(us);
 }
 
+double UsableNicShare(const EndpointQuery& query, const timing::FabricConstants& fabric) {
+  return query.protocol == Protocol::kLl128 ? fabric.nic_share * fabric.ll128_share
+                                            : fabric.nic_share;
+}
+
 Picoseconds DeviceLaunch(const EndpointQuery& query, const timing::GpuConstants& gpu) {
-  if (query.several_nodes) return FromMicroseconds(gpu.network_launch_us);
+  if (query.several_nodes) {
+    double us = gpu.network_launch_us;
+    if (query.algorithm == AlgorithmId::kNvlsTree) {
+      const double chunk = static_cast<double>(query.chunk.count());
+      us += gpu.nvls_tree_start_us +
+            gpu.nvls_tree_chunk_us * std::min(1.0, chunk / timing::kNvlsTreeFullChunk);
+    }
+    return FromMicroseconds(us);
+  }
   double us = gpu.launch_us;
   const double channels = query.channels;
   if (query.algorithm == AlgorithmId::kNvls) return FromMicroseconds(us);

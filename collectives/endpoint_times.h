@@ -18,11 +18,15 @@ struct EndpointQuery {
   std::uint32_t channels = 1;
   std::uint32_t heads = 1;  ///< NVLS: parts that one rank each reduces.
   bool several_nodes = false;
-  Bytes size;  ///< As nccl-tests counts it; 0: large.
+  std::uint32_t gpus_per_node = 1;
+  std::uint32_t nics_per_node = 1;
+  Bytes chunk;  ///< Data of one hop and loop.
+  Bytes size;   ///< As nccl-tests counts it; 0: large.
   std::uint32_t ranks = 1;
 };
 
-/// Costs of the blocks of a ring or tree. Source of the form: docs/timing-model.md.
+/// Costs of the blocks of a ring or tree; calls over several nodes have the rates of the network
+/// forms, whose hops carry the overhead of a slice. Source of the forms: docs/timing-model.md.
 BlockTimes RingBlockTimes(const EndpointQuery& query, const timing::GpuConstants& gpu,
                           const timing::SharedConstants& shared);
 /// Costs of the stages of NVLS. A stage moves what all heads of a channel handle in one loop in one
@@ -36,13 +40,17 @@ NvlsStageTimes NvlsTimes(const EndpointQuery& query, const timing::GpuConstants&
 /// the links is part of it and must be taken off.
 Picoseconds NodeHopReaction(const EndpointQuery& query, const timing::GpuConstants& gpu);
 /// The same between nodes: proxies, doorbell, completion, flush; again with the flight included.
+/// The proxy serves the channels of its GPU in turn; LL lags behind the wire by its data.
 Picoseconds NetworkHopReaction(const EndpointQuery& query, const timing::FabricConstants& fabric,
-                               Bytes wire_message, std::uint32_t nodes);
+                               const timing::SharedConstants& shared, Bytes wire_message,
+                               std::uint32_t nodes);
 /// Kernel start to first store, and the end of the kernel.
 Picoseconds DeviceLaunch(const EndpointQuery& query, const timing::GpuConstants& gpu);
 /// One thread launching on `gpus` GPUs in turn: when the last of them starts, per call.
 Picoseconds HostLaunch(const EndpointQuery& query, std::uint32_t gpus,
                        const timing::GpuConstants& gpu, const timing::SharedConstants& shared);
+/// Share of the raw rate of NICs that messages can use.
+double UsableNicShare(const EndpointQuery& query, const timing::FabricConstants& fabric);
 /// Share of the raw NVLink rate that transfers of this call can use (1 when no limit is known).
 double UsableLinkShare(const EndpointQuery& query, const timing::GpuConstants& gpu);
 

@@ -38,8 +38,7 @@ std::string FabricClassOf(const Topology& topology, DeviceId nic, const std::str
   if (is("efa")) return gpu_class == "a100" ? "efa-p4d" : ampere_or_newer ? "efa-p5" : "efa-host";
   if (is("slingshot") || is("cassini"))
     return gpu_class == "h100" ? "slingshot-grace" : "slingshot-cpu";
-  if (is("gvnic-200g") || is("fastrak") || is("tcpxo"))
-    return protocol == "tcpx" ? "tcpx" : "tcpxo";
+  if (is("gvnic-200g") || is("fastrak") || is("tcpxo")) return "tcpxo";
   if (is("tcpx")) return "tcpx";
   if (is("ethernet") || is("gve")) return "sockets";
   if (protocol == "roce" || is("bluefield") || is("thor"))

@@ -107,6 +107,16 @@ CallDecision NcclDecisions::DecideCollective(const CollectiveRequest& request) {
         (request.function == Function::kAllReduce || request.function == Function::kAllGather ||
          request.function == Function::kReduceScatter);
     channel.slices = two_slices ? 2 : 1;
+    // Between nodes, trees of LL and LL128 cut through the GPUs of a node: lines go on as they
+    // come. Pieces of a chunk stand for that.
+    constexpr std::uint64_t kSmallestPiece = 512, kMostPieces = 8;
+    if (connections.node_count() > 1 && plan.algorithm == AlgorithmId::kTree &&
+        plan.protocol != Protocol::kSimple) {
+      const std::uint64_t moved =
+          std::min(chunk_bytes, std::max<std::uint64_t>(count * element, 1));
+      channel.slices = static_cast<std::uint32_t>(
+          std::clamp<std::uint64_t>(moved / kSmallestPiece, 1, kMostPieces));
+    }
     first += count;
     largest = std::max(largest, count);
     decision.chunk = std::max(decision.chunk, Bytes(chunk_bytes));

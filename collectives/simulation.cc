@@ -86,17 +86,25 @@ void CheckConnected(const Cluster& cluster, const std::vector<DeviceId>& gpus) {
        .expected = "ranks of one part, or links between the parts"});
 }
 
-/// The cluster as this kind of traffic sees it: NVLinks of a GPU carry at most the share of their
-/// raw rate that real kernels reach.
-Cluster UsableCluster(const Cluster& cluster, double nvlink_share) {
+struct UsableShares {
+  double nvlink = 1, nic = 1;
+  friend auto operator<=>(const UsableShares&, const UsableShares&) = default;
+};
+
+/// The cluster as this kind of traffic sees it: NVLinks of a GPU and links of a NIC carry at most
+/// the share of their raw rate that real kernels reach.
+Cluster UsableCluster(const Cluster& cluster, UsableShares shares) {
   Topology topology = cluster.topology();
+  const auto is_nic = [&](DeviceId id) { return topology.devices[id].kind == DeviceKind::kNic; };
   for (std::size_t i = 0; i < topology.links.size(); ++i) {
     Link& link = topology.links[i];
-    if (link.kind != LinkKind::kNvlink || link.down) continue;
+    const bool of_nic = link.kind == LinkKind::kNetwork && (is_nic(link.from) || is_nic(link.to));
+    if ((link.kind != LinkKind::kNvlink && !of_nic) || link.down) continue;
+    const double share = of_nic ? shares.nic : shares.nvlink;
     // `share` is of payload; the network takes its frame overhead off again, so it is given back
     // here. Never above the raw rate.
     const double payload_share = LinkWireFormat(topology, static_cast<LinkId>(i)).Efficiency();
-    const double factor = std::min(1.0, nvlink_share / payload_share);
+    const double factor = std::min(1.0, share / payload_share);
     link.rate =
         BitsPerSecond(static_cast<std::uint64_t>(static_cast<double>(link.rate.count()) * factor));
   }
@@ -141,7 +149,7 @@ struct Simulation::Impl final : ExecutionSetting {
     std::vector<RouteId> route_ids;  // By number.
     std::map<std::tuple<GroupKind, DeviceId, DeviceId, std::vector<DeviceId>>, GroupId> groups;
   };
-  std::map<double, std::unique_ptr<Level>> levels;  // By NVLink share.
+  std::map<UsableShares, std::unique_ptr<Level>> levels;
   Level* level = nullptr;
   // Of the call that runs.
   EndpointQuery query;
@@ -152,6 +160,7 @@ struct Simulation::Impl final : ExecutionSetting {
   Picoseconds launch;
   Picoseconds host_launch;
   Bytes wire_message;
+  std::uint32_t wire_parts = 1;  // Pieces that a step of LL or LL128 is cut into, to cut through.
   const std::vector<std::vector<JobPaths::NicPair>>* decision_nics = nullptr;
   std::vector<std::size_t> node_of_layout;
 
@@ -314,10 +323,10 @@ struct Simulation::Impl final : ExecutionSetting {
     return {.contention = options.fidelity != Fidelity::kAnalytic};
   }
 
-  Level& LevelFor(double share) {
-    auto& entry = levels[share];
+  Level& LevelFor(UsableShares shares) {
+    auto& entry = levels[shares];
     if (!entry) {
-      entry = std::make_unique<Level>(Level{.usable = UsableCluster(cluster, share)});
+      entry = std::make_unique<Level>(Level{.usable = UsableCluster(cluster, shares)});
       if (options.fidelity != Fidelity::kPacket) {
         entry->network = std::make_unique<FlowNetwork>(entry->usable, FlowOptions());
       } else {
@@ -363,6 +372,7 @@ struct Simulation::Impl final : ExecutionSetting {
       case Protocol::kSimple:
         break;
     }
+    path.slots *= wire_parts;
     if (options.ideal_endpoints) return path;
     const Picoseconds flight = cluster.Latency(way.route);
     path.flight = flight;
@@ -370,8 +380,10 @@ struct Simulation::Impl final : ExecutionSetting {
     if (way.transport == Transport::kNetwork && !fabric_class.empty()) {
       const auto& fabric = timing::TimingConstants::Shipped().Fabric(fabric_class);
       path.reaction =
-          kTakeOff(NetworkHopReaction(query, fabric, wire_message, paths->node_count()), flight);
-      path.post = FromMicroseconds(fabric.message_us);
+          kTakeOff(NetworkHopReaction(query, fabric, timing::TimingConstants::Shipped().shared(),
+                                      wire_message, paths->node_count()),
+                   flight);
+      path.post = FromMicroseconds(fabric.message_us / wire_parts);
     } else if (!gpu_class.empty()) {
       path.reaction = kTakeOff(
           NodeHopReaction(query, timing::TimingConstants::Shipped().Gpu(gpu_class)), flight);
@@ -429,6 +441,17 @@ struct Simulation::Impl final : ExecutionSetting {
     return AlgorithmId::kRing;
   }
 
+  // What one hop puts on the wire at a time.
+  Bytes WireMessage(const CollectiveRequest& request, const CallDecision& decision) const {
+    std::uint64_t bytes = decision.channel_bytes.count();
+    if (request.function == Function::kAllReduce && query.algorithm == AlgorithmId::kRing)
+      bytes /= std::max(1U, request.rank_count);
+    if (decision.chunk.count() != 0) bytes = std::min(bytes, decision.chunk.count());
+    if (query.protocol == Protocol::kLl) bytes *= 2;
+    if (query.protocol == Protocol::kLl128) bytes = bytes * 128 / 120;
+    return Bytes(bytes);
+  }
+
   void PrepareCall(const CollectiveRequest& request, const CallDecision& decision) {
     query = {.function = request.function,
              .type = request.type,
@@ -439,19 +462,25 @@ struct Simulation::Impl final : ExecutionSetting {
              .heads = static_cast<std::uint32_t>(
                  std::max<std::size_t>(1, decision.layout.nvls_heads.size())),
              .several_nodes = paths->node_count() > 1,
+             .gpus_per_node = facts.gpus_per_node(),
+             .nics_per_node = facts.nics_per_node,
+             .chunk = decision.chunk,
              .size = Bytes(LogicalBytes(request)),
              .ranks = request.rank_count};
+    wire_parts = 1;
+    for (const ChannelLayout::Channel& channel : decision.layout.channels)
+      if (query.algorithm == AlgorithmId::kTree) wire_parts = std::max(wire_parts, channel.slices);
     times = {};
     nvls_stages = false;
     launch = {};
     host_launch = {};
-    wire_message = decision.chunk;
+    wire_message = WireMessage(request, decision);
     decision_nics = decision.nics.empty() ? nullptr : &decision.nics;
     node_of_layout.assign(rank_count(), 0);
     for (std::size_t node = 0; node < decision.layout.nodes.size(); ++node) {
       for (const Rank rank : decision.layout.nodes[node]) node_of_layout[rank] = node;
     }
-    double share = 1;
+    UsableShares shares;
     if (!options.ideal_endpoints && !gpu_class.empty()) {
       const auto& constants = timing::TimingConstants::Shipped();
       const auto& gpu = constants.Gpu(gpu_class);
@@ -460,9 +489,11 @@ struct Simulation::Impl final : ExecutionSetting {
       nvls_stages = query.algorithm == AlgorithmId::kNvls && gpu.nvls_channel_gbps > 0;
       launch = DeviceLaunch(query, gpu);
       host_launch = HostLaunch(query, options.gpus_per_thread, gpu, constants.shared());
-      share = UsableLinkShare(query, gpu);
+      shares.nvlink = UsableLinkShare(query, gpu);
+      if (query.several_nodes && !fabric_class.empty())
+        shares.nic = UsableNicShare(query, constants.Fabric(fabric_class));
     }
-    if (!HasClosedForm(request)) level = &LevelFor(share);
+    if (!HasClosedForm(request)) level = &LevelFor(shares);
   }
 
   CallOutcome Run(const CollectiveRequest& request, const RunObservers& observers) {

@@ -54,11 +54,18 @@ struct ModelProtocol {
   std::string_view prefix;
   std::string_view protocol;
 };
-constexpr ModelProtocol kModelProtocols[] = {
-    {"quantum", "infiniband"},   {"spectrum", "roce"},    {"tomahawk", "roce"},
-    {"trident", "roce"},         {"thor", "roce"},        {"rosetta", "slingshot"},
-    {"slingshot", "slingshot"},  {"efa", "efa"},          {"gvnic", "ethernet"},
-    {"ethernet-switch", "roce"}, {"ethernet", "ethernet"}};  // First match wins.
+constexpr ModelProtocol kModelProtocols[] = {{"quantum", "infiniband"},
+                                             {"spectrum", "roce"},
+                                             {"tomahawk", "roce"},
+                                             {"trident", "roce"},
+                                             {"thor", "roce"},
+                                             {"rosetta", "slingshot"},
+                                             {"slingshot", "slingshot"},
+                                             {"efa", "efa"},
+                                             {"gvnic", "ethernet"},
+                                             {"tcpx", "ethernet"},
+                                             {"ethernet-switch", "roce"},
+                                             {"ethernet", "ethernet"}};  // First match wins.
 
 std::optional<std::string_view> ProtocolOf(const Device& device) {
   if (const auto it = device.attributes.find("protocol"); it != device.attributes.end()) {

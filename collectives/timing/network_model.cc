@@ -12,11 +12,6 @@ namespace windtunnel::timing {
 namespace {
 
 constexpr double kKilo = 1000.0;  // 1 GB/s = 1000 bytes per microsecond.
-constexpr double kFourKib = 4096;
-// Inside a node the LL128 tree hop is to its ring hop as in NCCL's own table: 1.25 to 1.9 us.
-constexpr double kTreeLl128Share = 0.66;
-// Blocks of a tree serve two directions with the threads that a ring gives to one.
-constexpr double kTreeBlockShare = 0.7;
 
 /// Wire bytes per data byte: a flag of 4 bytes beside 4 of data; 8 of each 128; none.
 double WireBytes(Protocol protocol) {
@@ -107,8 +102,9 @@ void NvlsTree(const Terms& t, TimeBreakdown& time) {
   const Cause cause = stage == nic       ? Cause::kNic
                       : stage == in_node ? Cause::kSwitchSum
                                          : Cause::kProxy;
-  time.Add(Cause::kKernel, t.gpu.network_launch_us + t.gpu.nvls_tree_start_us +
-                               t.gpu.nvls_tree_chunk_us * std::min(1.0, chunk / kFourKib));
+  time.Add(Cause::kKernel,
+           t.gpu.network_launch_us + t.gpu.nvls_tree_start_us +
+               t.gpu.nvls_tree_chunk_us * std::min(1.0, chunk / kNvlsTreeFullChunk));
   AddHops(2 * depth, NetworkTermsOf(t.facts, t.fabric, Protocol::kSimple, chunk), time);
   time.Add(cause, loops * stage);
   time.Add(Cause::kPipelineFill, 2 * depth * t.shared.nvls_tree_fill * stage);

@@ -5,6 +5,13 @@
 
 namespace windtunnel::timing {
 
+/// Inside a node the LL128 tree hop is to its ring hop as in NCCL's own table: 1.25 to 1.9 us.
+inline constexpr double kTreeLl128Share = 0.66;
+/// Blocks of a tree serve two directions with the threads that a ring gives to one.
+inline constexpr double kTreeBlockShare = 0.7;
+/// Chunk from which NVLSTree's start costs all of `nvls_tree_chunk_us`.
+inline constexpr double kNvlsTreeFullChunk = 4096;
+
 /// What NICs and hops of one call are worth.
 struct NetworkTerms {
   double nic_gbps = 0;      ///< Data rate of one NIC.

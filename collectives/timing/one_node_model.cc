@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collectives/timing/network_model.h"
 #include "sim/check.h"
 
 namespace windtunnel::timing {
@@ -14,8 +15,6 @@ constexpr double kFullBlock = 512.0;       // Threads of a block with all warps.
 // A round that is full but for rounding of the split still is one round.
 constexpr double kRoundSlack = 0.02;
 constexpr double kSmallestSlice = 32 * 1024;
-// Blocks of a tree serve two directions with the threads that a ring gives to one.
-constexpr double kTreeBlockShare = 0.7;
 
 /// The ring of one call: how many hops, which of them add, which copy.
 struct Ring {

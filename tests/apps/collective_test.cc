@@ -227,7 +227,8 @@ TEST_P(FidelityTest, LevelsAgreeOnAnIdleMachine) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Systems, FidelityTest,
-                         ::testing::Values("hgx-h200", "dgx-a100", "hgx-b200", "2x-azure-ndv5"));
+                         ::testing::Values("hgx-h200", "dgx-a100", "hgx-b200", "2x-azure-ndv5",
+                                           "dgx-a100*2", "hgx-b200*2", "hgx-h100*2:ib-ndr-rail"));
 
 // A real server: times of NCCL 2.29.2 on 8 x H100, all-reduce of half (docs/timing-model.md has the
 // source).

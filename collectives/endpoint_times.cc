@@ -138,9 +138,14 @@ Picoseconds NetworkHopReaction(const EndpointQuery& query, const timing::FabricC
   return FromMicroseconds(us);
 }
 
-double UsableNicShare(const EndpointQuery& query, const timing::FabricConstants& fabric) {
-  return query.protocol == Protocol::kLl128 ? fabric.nic_share * fabric.ll128_share
-                                            : fabric.nic_share;
+double UsableNicShare(const EndpointQuery& query, const timing::FabricConstants& fabric,
+                      BitsPerSecond nominal) {
+  double share = fabric.nic_share;
+  const double gbps = ToGigabytesPerSecond(nominal);
+  if (gbps > 0 && fabric.nic_limit_gbps > 0) share = std::min(share, fabric.nic_limit_gbps / gbps);
+  if (gbps > 0 && fabric.one_gpu_limit_gbps > 0 && query.gpus_per_node == 1)
+    share = std::min(share, fabric.one_gpu_limit_gbps / gbps);
+  return query.protocol == Protocol::kLl128 ? share * fabric.ll128_share : share;
 }
 
 Picoseconds DeviceLaunch(const EndpointQuery& query, const timing::GpuConstants& gpu) {

@@ -429,8 +429,7 @@ struct Simulation::Impl final : ExecutionSetting {
     const bool copies = block.role == "nvls scatter" || block.role == "nvls gather";
     return copies ? nvls_times.copying : nvls_times.reducing;
   }
-  Picoseconds StartOfRun() const { return std::max(launch, host_launch); }
-  SimTime StartOf(Rank) override { return SimTime(StartOfRun()); }
+  SimTime StartOf(Rank) override { return SimTime(launch); }
   Picoseconds EndOf(Rank) override { return Picoseconds(0); }
 
   // Algorithms that NCCL does not have cost what a ring costs per hop.
@@ -488,10 +487,15 @@ struct Simulation::Impl final : ExecutionSetting {
       nvls_times = NvlsTimes(query, gpu);
       nvls_stages = query.algorithm == AlgorithmId::kNvls && gpu.nvls_channel_gbps > 0;
       launch = DeviceLaunch(query, gpu);
+      if (request.function == Function::kAllToAll && query.several_nodes && !fabric_class.empty()) {
+        // Set-up of the connections to each peer of another node.
+        launch += FromMicroseconds((request.rank_count - facts.gpus_per_node()) *
+                                   constants.Fabric(fabric_class).peer_us);
+      }
       host_launch = HostLaunch(query, options.gpus_per_thread, gpu, constants.shared());
       shares.nvlink = UsableLinkShare(query, gpu);
       if (query.several_nodes && !fabric_class.empty())
-        shares.nic = UsableNicShare(query, constants.Fabric(fabric_class));
+        shares.nic = UsableNicShare(query, constants.Fabric(fabric_class), facts.nic_rate);
     }
     if (!HasClosedForm(request)) level = &LevelFor(shares);
   }
@@ -571,11 +575,12 @@ struct Simulation::Impl final : ExecutionSetting {
 
   void Report(const Plan& plan, const ExecutionResult& result, std::span<const LinkUse> use,
               CallOutcome& out) const {
-    out.time = result.time;
+    // The host launches the next call while the devices run this one: the slower sets the pace.
+    out.time = std::max(result.time, host_launch);
     out.messages = result.messages;
     out.events = result.events;
     if (options.fidelity == Fidelity::kAnalytic) {
-      for (const LinkUse& link : use) out.time = std::max(out.time, StartOfRun() + link.busy);
+      for (const LinkUse& link : use) out.time = std::max(out.time, launch + link.busy);
       out.notice = "no closed form: the plan on an idle network, or its busiest link";
     }
     ExplainRun(plan, result, use, out);
@@ -695,12 +700,14 @@ struct Simulation::Impl final : ExecutionSetting {
       return;
     }
     const BlockAccount& account = result.accounts[result.last_block];
-    out.shares = {{"launch", result.start},
-                  {"slice overhead", account.overhead},
-                  {"copying and adding", account.copy},
-                  {"link", account.wait_link},
-                  {"waiting for data", account.wait_data},
-                  {"waiting for room", account.wait_credit}};
+    out.shares = {
+        {"launch by one host thread, beyond the devices", kTakeOff(host_launch, result.time)},
+        {"launch", result.start},
+        {"slice overhead", account.overhead},
+        {"copying and adding", account.copy},
+        {"link", account.wait_link},
+        {"waiting for data", account.wait_data},
+        {"waiting for room", account.wait_credit}};
     out.bound = BoundOf(out, account, result);
   }
 
@@ -711,7 +718,8 @@ struct Simulation::Impl final : ExecutionSetting {
     if (!out.links.rows.empty() && out.links.rows.front().utilisation >= kBusy)
       return "link " + out.links.rows.front().name;
     const std::pair<Picoseconds, const char*> causes[] = {
-        {result.start, host_launch > launch ? "launch by one host thread" : "launch"},
+        {host_launch > result.time ? host_launch : Picoseconds(0), "launch by one host thread"},
+        {result.start, "launch"},
         {account.overhead, "overhead per slice"},
         {account.copy, "copy and reduction rate of the thread blocks"},
         {account.wait_link + account.wait_credit, "links along the way"},

@@ -26,8 +26,8 @@ DESCRIPTION
   SET is one of the shipped sets, "public" or "nvidia"; without it, both.
 
   At the end, for the whole shipped set or with --leave-out: platforms left out. Whole classes (a GPU
-  generation, a transport) get the constants of their neighbours, platforms of known classes those of
-  the class; both are searched again without the runs left out, and these are scored: what you may
+  generation, a transport) get the constants of others of their kind, platforms of known classes those
+  of the class; both are searched again without the runs left out, and these are scored: what you may
   expect on a platform that is not in the set.
 
   With --log, one log of your own: the kind is told from the text. Tables of nccl-tests and

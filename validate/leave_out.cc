@@ -26,26 +26,33 @@ using timing::TimingConstants;
 
 // Generations whose constants come from runs of their own, oldest first.
 constexpr std::array<std::string_view, 4> kGenerations{"v100", "a100", "h100", "b200"};
-// The next transport of the same kind; every class of catalogue/timing/fabric.yaml stands here.
-constexpr std::pair<std::string_view, std::string_view> kNextTransport[] = {
-    {"ib-ndr", "roce"},
-    {"ib-hdr", "ib-ndr"},
-    {"roce", "ib-ndr"},
-    {"roce-host", "roce"},
-    {"ib-pcie3", "ib-hdr"},
-    {"nvl72-ib", "ib-ndr"},
-    {"slingshot-grace", "slingshot-cpu"},
-    {"slingshot-cpu", "slingshot-grace"},
-    {"efa-p4d", "efa-p5"},
-    {"efa-p5", "efa-p4d"},
-    {"efa-host", "efa-p4d"},
-    {"tcpxo", "tcpx"},
-    {"tcpx", "tcpxo"},
-    {"sockets", "tcpx"}};
+// What stands in for a transport: the others of its family; every class of
+// catalogue/timing/fabric.yaml stands here. GPUDirect-TCPX runs Simple only and has no LL hop, so
+// TCPXO takes the other transport that moves messages in user space.
+struct StandInOf {
+  std::string_view transport;
+  std::array<std::string_view, 2> others;  // The second may be empty.
+};
+constexpr StandInOf kFamilies[] = {{"ib-ndr", {"ib-hdr", "roce"}},
+                                   {"ib-hdr", {"ib-ndr", "roce"}},
+                                   {"roce", {"ib-ndr", "ib-hdr"}},
+                                   {"roce-host", {"roce", ""}},
+                                   {"ib-pcie3", {"ib-hdr", ""}},
+                                   {"nvl72-ib", {"ib-ndr", ""}},
+                                   {"slingshot-grace", {"slingshot-cpu", ""}},
+                                   {"slingshot-cpu", {"slingshot-grace", ""}},
+                                   {"efa-p4d", {"efa-p5", "efa-host"}},
+                                   {"efa-p5", {"efa-p4d", "efa-host"}},
+                                   {"efa-host", {"efa-p4d", "efa-p5"}},
+                                   {"tcpxo", {"efa-p5", ""}},
+                                   {"tcpx", {"tcpxo", ""}},
+                                   {"sockets", {"tcpx", ""}}};
 constexpr std::array<double, 3> kSteps{1.25, 1.08, 1.02};
 constexpr int kSweeps = 3;  // Per step size.
 constexpr double kWorthwhile = 1e-5;
 
+/// Channels of a full board, by generation: NCCL's own rule, no measurement.
+constexpr std::array<double, 4> kChannels{12, 24, 24, 32};
 /// Rates that hold at the raw link and scale with it.
 constexpr std::string_view kLinkRates[] = {"link_gbps", "nvls_limit_gbps", "p2p_link_gbps"};
 
@@ -54,39 +61,67 @@ struct Donor {
   std::string names;
 };
 
-/// The class as its neighbours suggest it; its boards and raw link are its own.
-Donor GpuFromNeighbours(const TimingConstants& all, const GpuConstants& own) {
-  std::vector<GpuConstants> neighbours;
+bool IsTime(std::string_view constant) { return constant.ends_with("_us"); }
+
+/// One constant of a generation as it would be on links of `raw_gbps` with `channels`: rates of the
+/// link are shares of the raw link, a round of LL takes as long as a channel's share of it needs.
+/// `channels` 0: PCIe, where the closed form lets the wire overlap with the round.
+double Carried(const NamedConstant& constant, double own_raw, double own_channels, double raw_gbps,
+               double channels) {
+  if (std::find(std::begin(kLinkRates), std::end(kLinkRates), constant.name) !=
+      std::end(kLinkRates))
+    return *constant.value * raw_gbps / own_raw;
+  if (constant.name == "ll_round_us" && channels > 0)
+    return *constant.value * (channels / raw_gbps) / (own_channels / own_raw);
+  return *constant.value;
+}
+
+/// Geometric mean of what is there; 0 means "has none".
+double MeanOf(const std::vector<double>& values) {
+  double sum = 0;
+  double count = 0;
+  for (const double value : values) {
+    if (value <= 0) continue;
+    sum += std::log(value);
+    count += 1;
+  }
+  return count == 0 ? 0 : std::exp(sum / count);
+}
+
+/// The class as other generations suggest it; its boards and raw link are its own. Rates come from
+/// the neighbours, times from all others: they follow no order of the generations.
+Donor GpuFromOthers(const TimingConstants& all, const GpuConstants& own) {
   const auto at = std::find(kGenerations.begin(), kGenerations.end(), own.name);
-  if (at == kGenerations.end()) {
-    neighbours.push_back(all.Gpu("v100"));
-  } else {
-    if (at != kGenerations.begin()) neighbours.push_back(all.Gpu(*(at - 1)));
-    if (at + 1 != kGenerations.end()) neighbours.push_back(all.Gpu(*(at + 1)));
-  }
+  // Boards that are no such generation (PCIe, Pascal) stand beside Volta.
+  const std::ptrdiff_t place =
+      at == kGenerations.end() ? 0 : std::distance(kGenerations.begin(), at);
+  const bool is_generation = at != kGenerations.end();
   Donor donor;
-  for (GpuConstants& neighbour : neighbours) {
-    donor.names += (donor.names.empty() ? "" : " and ") + neighbour.name;
-    const double ratio = own.link_raw_gbps / neighbour.link_raw_gbps;
-    for (const NamedConstant& constant : timing::NamedConstants(neighbour)) {
-      if (std::find(std::begin(kLinkRates), std::end(kLinkRates), constant.name) !=
-          std::end(kLinkRates))
-        *constant.value *= ratio;
+  donor.constants = own;
+  std::vector<std::vector<double>> near(timing::NamedConstants(donor.constants).size());
+  std::vector<std::vector<double>> far = near;
+  for (std::size_t g = 0; g < kGenerations.size(); ++g) {
+    if (kGenerations[g] == own.name) continue;
+    const auto distance = std::abs(static_cast<std::ptrdiff_t>(g) - place);
+    const bool neighbour = is_generation ? distance == 1 : distance == 0;
+    GpuConstants other = all.Gpu(kGenerations[g]);
+    if (neighbour) donor.names += (donor.names.empty() ? "" : " and ") + other.name;
+    const auto named = timing::NamedConstants(other);
+    const double channels = own.name == "pcie" ? 0 : kChannels[static_cast<std::size_t>(place)];
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      const double value =
+          Carried(named[i], other.link_raw_gbps, kChannels[g], own.link_raw_gbps, channels);
+      if (neighbour) near[i].push_back(value);
+      // Boards beside Volta take Volta's times: later generations are further away in all of them.
+      if (neighbour || is_generation) far[i].push_back(value);
     }
   }
-  donor.constants = neighbours.front();
-  if (neighbours.size() == 2) {
-    const auto second = timing::NamedConstants(neighbours.back());
-    const auto target = timing::NamedConstants(donor.constants);
-    for (std::size_t i = 0; i < target.size(); ++i) {
-      double& value = *target[i].value;
-      const double other = *second[i].value;
-      value = value > 0 && other > 0 ? std::sqrt(value * other) : std::max(value, other);
-    }
+  const auto target = timing::NamedConstants(donor.constants);
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    if (target[i].name == "link_raw_gbps") continue;
+    const double mean = MeanOf(IsTime(target[i].name) ? far[i] : near[i]);
+    *target[i].value = mean > 0 ? mean : MeanOf(far[i]);
   }
-  donor.constants.name = own.name;
-  donor.constants.boards = own.boards;
-  donor.constants.link_raw_gbps = own.link_raw_gbps;
   return donor;
 }
 
@@ -204,15 +239,25 @@ std::string KeyOf(const ScoredRun& run, LeaveLevel level, bool network,
 Candidate StandIn(const TimingConstants& constants, bool network, const std::string& name,
                   std::set<std::string_view>& frozen, std::string& names) {
   if (network) {
-    const auto next = std::find_if(std::begin(kNextTransport), std::end(kNextTransport),
-                                   [&](const auto& entry) { return entry.first == name; });
-    WT_CHECK(next != std::end(kNextTransport)) << "no stand-in for fabric class " << name;
-    FabricConstants fabric = constants.Fabric(next->second);
+    const auto family =
+        std::find_if(std::begin(kFamilies), std::end(kFamilies),
+                     [&](const StandInOf& entry) { return entry.transport == name; });
+    WT_CHECK(family != std::end(kFamilies)) << "no stand-in for fabric class " << name;
+    FabricConstants fabric = constants.Fabric(family->others[0]);
     fabric.name = name;
-    names = next->second;
+    names = family->others[0];
+    if (!family->others[1].empty()) {
+      names += " and " + std::string(family->others[1]);
+      FabricConstants second = constants.Fabric(family->others[1]);
+      const auto of_second = timing::NamedConstants(second);
+      const auto of_fabric = timing::NamedConstants(fabric);
+      // A limit or handshake that only one of them has is that one's own.
+      for (std::size_t i = 0; i < of_fabric.size(); ++i)
+        *of_fabric[i].value = std::sqrt(*of_fabric[i].value * *of_second[i].value);
+    }
     return {constants.With(fabric), constants.shared(), {}, {}};
   }
-  const Donor donor = GpuFromNeighbours(constants, constants.Gpu(name));
+  const Donor donor = GpuFromOthers(constants, constants.Gpu(name));
   names = donor.names;
   SharedConstants shared = constants.shared();
   if (name == "pcie") {
@@ -316,12 +361,13 @@ std::vector<LeftOut> LeaveEachOut(const std::vector<ScoredRun>& runs,
 std::string TextLeaveOut(const std::vector<LeftOut>& results) {
   std::string text = "errors of runs left out, median/p90 bias in %\n";
   for (const LeaveLevel level : {LeaveLevel::kClass, LeaveLevel::kPlatform}) {
-    text += level == LeaveLevel::kClass
-                ? "\nwhole classes left out: constants of the neighbouring generations or of the "
-                  "next transport, scaled to the\nclass's own nominal rates; constants that all "
-                  "classes share searched again on the runs left in\n"
-                : "\nplatforms of known classes left out: constants of the class and shared ones "
-                  "searched again on the runs left in\n";
+    text +=
+        level == LeaveLevel::kClass
+            ? "\nwhole classes left out: rates of the neighbouring generations and times of all "
+              "others, or the transports of\nthe same family, scaled to the class's own nominal "
+              "rates; constants that all classes share searched\nagain on the runs left in\n"
+            : "\nplatforms of known classes left out: constants of the class and shared ones "
+              "searched again on the runs left in\n";
     for (const bool network : {false, true}) {
       const std::vector<ScoredRun> pooled = Pooled(results, level, network);
       if (pooled.empty()) continue;

@@ -32,12 +32,15 @@ struct LeftOut {
 };
 
 /// Method, stated here and in the output:
-/// - A GPU class gets the geometric mean of the neighbouring generations that have runs (one
-///   neighbour at the ends; 0 means "has none" and takes the other), link rates as shares of the
-///   raw link, which is its own. PCIe boards get Volta's times; their shares of the raw link are,
-///   with no PCIe run left, NVLink's share and half of it through host memory.
-/// - A fabric class gets the constants of the next transport of its kind; nominal rate and count of
-///   its NICs are its own. GPU constants stay.
+/// - A GPU class gets rates from the neighbouring generations that have runs (geometric mean; one
+/// at
+///   the ends) and times from all other generations, since times follow no order of them. Link
+///   rates are shares of the raw link, which is its own; a round of LL is as long as a channel's
+///   share of the link makes it. PCIe boards and Pascal get Volta's values; PCIe's shares of the
+///   raw link are, with no PCIe run left, NVLink's share and half of it through host memory.
+/// - A fabric class gets the constants of the others of its family (geometric mean of two; a limit
+///   that only one has is left out); nominal rate and count of its NICs are its own. GPU constants
+///   stay.
 /// - A platform of a known class gets the class's constants, searched again without its runs.
 /// - Shared constants (and the class's, for a platform) start at the shipped values and are
 /// searched

@@ -607,6 +607,7 @@ void PacketEngine::ReturnCredit(std::uint32_t link_id, std::uint8_t lane_id, Sim
 void PacketEngine::CountArrived(std::uint32_t message_id, SimTime last_in) {
   Message& message = messages_[message_id];
   message.last_in = std::max(message.last_in, last_in);
+  arrivals_ += message.background ? 0 : 1;
   if (--message.bursts_open != 0) return;
   if (!message.ordered) {
     Schedule(message.last_in, EventKind::kDelivered, message_id);

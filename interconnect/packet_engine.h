@@ -185,6 +185,8 @@ class PacketEngine final : public EventHandler {
   const CreditCounter& credits(std::uint32_t link) const { return links_[link].lane.credits; }
   const SharedBuffer& buffer(std::uint32_t id) const { return buffers_[id]; }
   Bytes headroom(std::uint32_t link) const { return links_[link].headroom; }
+  /// Bursts that came in at their targets, background ones aside: stands still when nothing moves.
+  std::uint64_t arrivals() const { return arrivals_; }
   /// Events of ours that are scheduled.
   std::uint64_t pending_events() const { return pending_; }
   std::string DescribeStall() const;
@@ -500,6 +502,7 @@ class PacketEngine final : public EventHandler {
   std::vector<NicPacer> nics_;
   std::uint64_t open_messages_ = 0;
   std::uint64_t background_messages_ = 0;
+  std::uint64_t arrivals_ = 0;
   std::uint64_t pending_ = 0;
 };
 

@@ -128,9 +128,24 @@ struct PacketNetwork::Impl {
         options(o),
         engine(queue),
         order(o.virtual_channels),
-        background(queue, o.retry.seed, [this](std::uint64_t own) {
-          return engine.open_messages() != 0 || queue.size() > engine.pending_events() + own;
-        }) {}
+        background(queue, o.retry.seed, [this](std::uint64_t own) { return OthersActive(own); }) {}
+
+  /// Whether anybody but the background still has something to do: events of its own, or messages
+  /// that move. A message that stands still longer than any retry may take never will move.
+  bool OthersActive(std::uint64_t background_events) {
+    if (engine.arrivals() != seen_arrivals || seen_at > queue.now()) {
+      seen_arrivals = engine.arrivals();
+      seen_at = queue.now();
+    }
+    if (queue.size() > engine.pending_events() + background_events) return true;
+    if (engine.open_messages() == 0) return false;
+    Picoseconds patience = Seconds(1);
+    if (!options.error_rates.empty() || !options.outages.empty()) {
+      patience = patience + (options.retry.retry_count + 1) * options.retry.Timeout();
+    }
+    if (options.tcp.enabled) patience = patience + 64 * options.tcp.smallest_timeout;
+    return queue.now() - seen_at < patience;
+  }
 
   /// Fewest links from `from` to `to`, ties by file order.
   std::vector<std::uint32_t> ShortestChain(DeviceId from, DeviceId to) const {
@@ -255,6 +270,8 @@ struct PacketNetwork::Impl {
   std::vector<bool> buffered;  ///< By link: without credits.
   ChannelOrder order;
   BackgroundTraffic background;
+  std::uint64_t seen_arrivals = 0;  ///< When the background last looked.
+  SimTime seen_at;
   std::vector<bool> grpc;  ///< By route.
 };
 

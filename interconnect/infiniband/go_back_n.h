@@ -17,7 +17,7 @@ class GoBackN {
   static constexpr std::uint64_t kNone = UINT64_MAX;
   enum class Verdict : std::uint8_t {
     kAccept,
-    kGap,     ///< Thrown away; the first since the last restart, so the receiver says so.
+    kGap,     ///< Thrown away; the first since the last frame in order, so the receiver says so.
     kDiscard  ///< Thrown away in silence: behind a gap that was reported, or here already.
   };
 
@@ -36,7 +36,9 @@ class GoBackN {
   /// Frame `number` is gone; the sender's timer for it ends at `timer`. Returns whether that timer
   /// is one to wait for: no earlier frame is known to be missing.
   [[nodiscard]] bool Lose(std::uint64_t number, SimTime timer) {
-    if (number < expected_ || (lost_ != kNone && lost_ <= number)) return false;
+    // A copy from before the last restart may be lost too, and be in by its repetition.
+    const bool known = lost_ != kNone && lost_ >= expected_;
+    if (number < expected_ || (known && lost_ <= number)) return false;
     lost_ = number;
     timer_ = timer;
     return true;
@@ -48,7 +50,6 @@ class GoBackN {
   /// The sender starts over at `expected()`. Returns the restarts without progress so far.
   std::uint32_t Restart() {
     lost_ = kNone;
-    reported_ = false;
     return ++retries_;
   }
   std::uint64_t expected() const { return expected_; }

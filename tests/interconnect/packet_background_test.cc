@@ -81,6 +81,30 @@ TEST(BackgroundTrafficTest, LoadsOutOfRangeAreRefused) {
   EXPECT_THROW(WithLoad(1.5, 1), ConfigError);
 }
 
+TEST(BackgroundTrafficTest, ARunThatStandsStillEndsInSpiteOfTheOthers) {
+  // Two messages that wait for each other's credits, and others' messages elsewhere.
+  Topology ring;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    ring.devices.push_back(
+        {.name = "router" + std::to_string(i), .kind = DeviceKind::kNetworkSwitch});
+  }
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    ring.links.push_back(
+        {i, (i + 1) % 4, LinkKind::kNetwork, 0, 1, GigabitsPerSecond(100), Nanoseconds(500)});
+  }
+  for (const char* name : {"host0", "host1"}) ring.devices.push_back({.name = name});
+  ring.links.push_back({4, 5, LinkKind::kNetwork, 0, 1, GigabitsPerSecond(100), Nanoseconds(500)});
+  PacketNetwork::Options options;
+  options.virtual_channels = 1;
+  options.link_buffer = Bytes(4096 + 26);
+  options.background.push_back({.from = 4, .to = 5, .share = 0.5});
+  PacketNetwork network(ring, options);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    network.Send(network.AddRoute({i, (i + 1) % 4, (i + 2) % 4}), MiB(1), i);
+  }
+  EXPECT_THROW(network.RunToIdle(), SimulationError);
+}
+
 /// Two leaves of four GPUs below two spines.
 Topology TwoLeaves() {
   Topology topology;

@@ -181,6 +181,7 @@ TEST(GoBackNTest, TakesFramesInOrderAndReportsAGapOnce) {
   EXPECT_EQ(numbers.Arrive(2), GoBackN::Verdict::kGap);
   EXPECT_EQ(numbers.Arrive(3), GoBackN::Verdict::kDiscard);
   EXPECT_EQ(numbers.Restart(), 1u);
+  EXPECT_EQ(numbers.Arrive(4), GoBackN::Verdict::kDiscard) << "still on its way from before";
   EXPECT_EQ(numbers.Arrive(1), GoBackN::Verdict::kAccept);
   EXPECT_EQ(numbers.Arrive(1), GoBackN::Verdict::kDiscard) << "a copy";
   EXPECT_EQ(numbers.retries(), 0u) << "progress forgives";
@@ -195,6 +196,17 @@ TEST(GoBackNTest, OnlyTheTimerOfTheLowestLostFrameCounts) {
   EXPECT_TRUE(numbers.TimerFires(At(Microseconds(11))));
   EXPECT_EQ(numbers.Restart(), 1u);
   EXPECT_FALSE(numbers.TimerFires(At(Microseconds(12))));
+}
+
+TEST(GoBackNTest, ALossThatItsRepetitionMadeGoodHidesNoLaterOne) {
+  GoBackN numbers;
+  EXPECT_TRUE(numbers.Lose(0, At(Microseconds(10))));
+  EXPECT_EQ(numbers.Restart(), 1u);
+  EXPECT_TRUE(numbers.Lose(1, At(Microseconds(11)))) << "from before the restart";
+  EXPECT_EQ(numbers.Arrive(0), GoBackN::Verdict::kAccept);
+  EXPECT_EQ(numbers.Arrive(1), GoBackN::Verdict::kAccept);
+  EXPECT_TRUE(numbers.Lose(2, At(Microseconds(12))));
+  EXPECT_TRUE(numbers.TimerFires(At(Microseconds(12))));
 }
 
 TEST(NicPacerTest, PostsThenKeepsTheRate) {

@@ -115,6 +115,8 @@ ValidateOptions ParseValidateOptions(const std::vector<std::string>& arguments) 
   Exclude("--log", log, "--markdown", options.markdown);
   Exclude("--diagnose", options.diagnose, "--markdown", options.markdown);
   Exclude("--markdown", options.markdown, "--no-leave-out", no_leave_out);
+  // Faults change the usual graph of a board; a searched topology would not follow them.
+  Exclude("--diagnose", options.diagnose, "--search-topology", options.search_topology);
   Exclude("--diagnose", options.diagnose, "--csv", !options.csv.empty());
   Exclude("--diagnose", options.diagnose, "--baseline", !options.baseline.empty());
   Exclude("--diagnose", options.diagnose, "--write-baseline", !options.write_baseline.empty());

@@ -20,6 +20,15 @@ namespace windtunnel {
 /// networks may exist side by side and run in turn.
 class PacketNetwork final : public Network {
  public:
+  /// Ways of the further queue pairs of a connection between its first and its last network switch,
+  /// among those as short and as wide as the caller's; the first keeps the caller's.
+  enum class QueuePairPaths : std::uint8_t {
+    kAuto,  ///< kHash on RoCE and Ethernet, which hash UDP and TCP ports; else kSame, as forwarding
+            ///< tables go by destination.
+    kSame,
+    kHash,  ///< By a seeded hash, as ECMP: some may meet.
+    kEven   ///< In turn over all: what adaptive routing by packet comes to.
+  };
   struct Options {
     BurstOptions burst;
     /// Room at the receiver of each link; 0 = as much as keeps the wire busy over its own length
@@ -51,6 +60,7 @@ class PacketNetwork final : public Network {
     /// Or this many times what its path holds; 0 = no.
     double window_paths = 0;
     NicOptions nic;
+    QueuePairPaths queue_pair_paths = QueuePairPaths::kAuto;
     /// Packet memory of a network switch; 0 = attribute "buffer" of the switch, else that of its
     /// model in the catalogue, else `kDefaultSwitchBuffer` and at least `kBufferPerPort` a port.
     Bytes switch_buffer;

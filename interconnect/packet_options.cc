@@ -151,6 +151,21 @@ void SetDown(const Setting& s, Options& o) {
   }
 }
 
+void SetQueuePairPaths(const Setting& s, Options& o) {
+  using Paths = PacketNetwork::QueuePairPaths;
+  if (s.value == "auto") {
+    o.queue_pair_paths = Paths::kAuto;
+  } else if (s.value == "same") {
+    o.queue_pair_paths = Paths::kSame;
+  } else if (s.value == "hash") {
+    o.queue_pair_paths = Paths::kHash;
+  } else if (s.value == "even") {
+    o.queue_pair_paths = Paths::kEven;
+  } else {
+    s.Refuse("is no choice of ways", "auto, same, hash or even");
+  }
+}
+
 void SetBackground(const Setting& s, Options& o) {
   constexpr const char* kForm = "FROM->TO@SHARE or FROM->TO@SHARE/SIZE";
   const std::size_t at = s.value.find('@');
@@ -256,6 +271,9 @@ constexpr Key kKeys[] = {
      [](const Setting& s, Options& o) { o.nic.queue_pairs = s.Count(1, 128); }},
     {{"split", "on|off", "cut each message over the queue pairs (on) or let whole ones take turns"},
      [](const Setting& s, Options& o) { o.nic.split_messages = s.Switch(); }},
+    {{"qp-paths", "auto|same|hash|even",
+      "ways of further queue pairs (auto: hash on RoCE, else same)"},
+     SetQueuePairPaths},
     {{"tcp", "on|off", "Ethernet: windows, slow start, CPU, drops (off: warm, costs elsewhere)"},
      [](const Setting& s, Options& o) { o.tcp.enabled = s.Switch(); }},
     {{"tcp-initial", "COUNT", "segments of the first window (10)"},

@@ -118,6 +118,65 @@ TEST(PacketNicTest, AQueuePairsWindowIsItsOwn) {
   EXPECT_NEAR(static_cast<double>(one.count()) / static_cast<double>(four.count()), 4, 0.2);
 }
 
+/// Two leaves of two GPUs below four spines; the caller's way is over the first spine.
+class SpreadTest : public ::testing::Test {
+ protected:
+  SpreadTest() {
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      topology_.devices.push_back({.name = "gpu" + std::to_string(i), .index = i});
+    }
+    for (std::uint32_t i = 0; i < 6; ++i) {
+      topology_.devices.push_back({.name = (i < 2 ? "leaf" : "spine") + std::to_string(i),
+                                   .kind = DeviceKind::kNetworkSwitch});
+    }
+    for (DeviceId gpu = 0; gpu < 4; ++gpu) Join(gpu, 4 + gpu / 2);
+    for (DeviceId leaf = 4; leaf < 6; ++leaf) {
+      for (DeviceId spine = 6; spine < 10; ++spine) Join(leaf, spine);
+    }
+  }
+  /// Payload that leaves leaf 0 towards each spine.
+  std::vector<std::uint64_t> Uplinks(const std::string& protocol,
+                                     PacketNetwork::QueuePairPaths paths,
+                                     std::uint32_t queue_pairs) {
+    for (DeviceId id = 4; id < 10; ++id) topology_.devices[id].attributes["protocol"] = protocol;
+    PacketNetwork::Options options;
+    options.nic.queue_pairs = queue_pairs;
+    options.queue_pair_paths = paths;
+    PacketNetwork network(topology_, options);
+    network.Send(network.AddRoute({0, 8, 17, 5}), MiB(1), 0);
+    network.RunToIdle();
+    std::vector<std::uint64_t> payload;
+    for (LinkId link = 8; link < 16; link += 2) {
+      payload.push_back(network.link_use()[link].payload.count());
+    }
+    EXPECT_EQ(network.link_use()[5].payload, MiB(1));
+    network.Reset();
+    return payload;
+  }
+
+ private:
+  void Join(DeviceId a, DeviceId b) {
+    for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
+      topology_.links.push_back(
+          {from, to, LinkKind::kNetwork, 0, 1, GigabitsPerSecond(100), Nanoseconds(500)});
+    }
+  }
+  Topology topology_;
+};
+
+TEST_F(SpreadTest, QueuePairsTakeEqualWaysByProtocolOrAsAsked) {
+  using Paths = PacketNetwork::QueuePairPaths;
+  const std::uint64_t whole = MiB(1).count();
+  EXPECT_THAT(Uplinks("infiniband", Paths::kAuto, 4), ::testing::ElementsAre(whole, 0, 0, 0));
+  EXPECT_THAT(Uplinks("infiniband", Paths::kEven, 4), ::testing::Each(whole / 4));
+  EXPECT_THAT(Uplinks("infiniband", Paths::kEven, 8), ::testing::Each(whole / 4));
+  const std::vector<std::uint64_t> hashed = Uplinks("roce", Paths::kAuto, 8);
+  EXPECT_LT(hashed[0], whole);
+  EXPECT_EQ(hashed[0] + hashed[1] + hashed[2] + hashed[3], whole);
+  EXPECT_EQ(Uplinks("roce", Paths::kHash, 8), hashed);
+  EXPECT_THAT(Uplinks("roce", Paths::kSame, 8), ::testing::ElementsAre(whole, 0, 0, 0));
+}
+
 TEST(PacketTcpTest, SlowStartDoublesPerRoundTripUntilTheWindow) {
   const Topology star = Star(GigabitsPerSecond(100), Microseconds(25), "ethernet");
   PacketNetwork::Options options;

@@ -15,9 +15,60 @@ namespace {
 
 constexpr std::uint32_t kHosts = 6;
 
+/// Hosts around one switch, or on two leaves below two spines. Links 2 i and 2 i + 1 are those of
+/// host i, up and down.
+class Fabric {
+ public:
+  Fabric(bool spines, const char* protocol) : spines_(spines) {
+    if (!spines) {
+      topology_ = testing::StarTopology(kHosts, LinkKind::kNetwork, kRate, kLatency);
+      topology_.devices.back().attributes["protocol"] = protocol;
+      return;
+    }
+    for (std::uint32_t i = 0; i < kHosts; ++i) {
+      topology_.devices.push_back({.name = "gpu" + std::to_string(i), .index = i});
+    }
+    for (const char* name : {"leaf0", "leaf1", "spine0", "spine1"}) {
+      topology_.devices.push_back({.name = name, .kind = DeviceKind::kNetworkSwitch});
+      topology_.devices.back().attributes["protocol"] = protocol;
+    }
+    for (DeviceId host = 0; host < kHosts; ++host) Join(host, kHosts + host / (kHosts / 2));
+    for (DeviceId leaf = 0; leaf < 2; ++leaf) {
+      for (DeviceId spine = 2; spine < 4; ++spine) Join(kHosts + leaf, kHosts + spine);
+    }
+  }
+  Route Between(std::uint32_t from, std::uint32_t to) const {
+    const std::uint32_t up = from / (kHosts / 2);
+    const std::uint32_t down = to / (kHosts / 2);
+    if (!spines_ || up == down) return {2 * from, 2 * to + 1};
+    const std::uint32_t spine = (from + to) % 2;
+    return {2 * from, 2 * kHosts + 4 * up + 2 * spine, 2 * kHosts + 4 * down + 2 * spine + 1,
+            2 * to + 1};
+  }
+  const Topology& topology() const { return topology_; }
+
+ private:
+  static constexpr BitsPerSecond kRate = GigabitsPerSecond(100);
+  static constexpr Picoseconds kLatency = Nanoseconds(500);
+  void Join(DeviceId a, DeviceId b) {
+    topology_.links.push_back({a, b, LinkKind::kNetwork, 0, 1, kRate, kLatency});
+    topology_.links.push_back({b, a, LinkKind::kNetwork, 0, 1, kRate, kLatency});
+  }
+  bool spines_;
+  Topology topology_;
+};
+
 class Traffic final : public NetworkClient {
  public:
-  Traffic(PacketNetwork& network, std::uint64_t seed) : network_(network), random_(seed, "mix") {}
+  Traffic(PacketNetwork& network, const Fabric& fabric, std::uint64_t seed)
+      : network_(network), fabric_(fabric), random_(seed, "mix") {
+    const PacketNetwork::Options& options = network.options();
+    const std::string& protocol =
+        fabric.topology().devices.back().attributes.find("protocol")->second;
+    lossless_ = options.error_rates.empty() && options.outages.empty() &&
+                (protocol == "infiniband" || (protocol == "roce" && options.pfc.enabled) ||
+                 (protocol == "ethernet" && !options.tcp.enabled));
+  }
 
   std::vector<std::uint64_t> Run() {
     network_.set_client(this);
@@ -27,6 +78,11 @@ class Traffic final : public NetworkClient {
     EXPECT_EQ(delivered_, messages_.size());
     EXPECT_EQ(network_.open_messages(), 0u);
     for (const Message& message : messages_) EXPECT_TRUE(message.injected && message.delivered);
+    std::uint64_t drops = 0;
+    for (const LinkUse& use : network_.link_use()) drops += use.drops;
+    if (lossless_) {
+      EXPECT_EQ(drops, 0u);
+    }
     network_.Reset();
     return std::move(trace_);
   }
@@ -56,7 +112,7 @@ class Traffic final : public NetworkClient {
     --left_;
     const auto from = static_cast<std::uint32_t>(random_.Below(kHosts));
     const auto to = static_cast<std::uint32_t>((from + 1 + random_.Below(kHosts - 1)) % kHosts);
-    const RouteId route = network_.AddRoute({2 * from, 2 * to + 1});
+    const RouteId route = network_.AddRoute(fabric_.Between(from, to));
     order_[route].push_back(messages_.size());
     messages_.push_back({.route = route});
     network_.Send(route, Bytes(random_.Below(std::uint64_t{1} << random_.Below(19))),
@@ -64,7 +120,9 @@ class Traffic final : public NetworkClient {
   }
 
   PacketNetwork& network_;
+  const Fabric& fabric_;
   RandomStream random_;
+  bool lossless_ = false;
   int left_ = 150;
   std::vector<Message> messages_;
   std::map<RouteId, std::deque<std::uint64_t>> order_;
@@ -115,22 +173,20 @@ TEST_P(PacketMixTest, MessagesArriveOnceInOrderAndRunsRepeatWhateverIsOn) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(std::string(GetParam()) + ", seed " + std::to_string(seed));
     RandomStream random(seed, GetParam());
-    Topology star =
-        testing::StarTopology(kHosts, LinkKind::kNetwork, GigabitsPerSecond(100), Nanoseconds(500));
-    star.devices.back().attributes["protocol"] = GetParam();
+    const Fabric fabric(seed % 2 == 0, GetParam());
     const PacketNetwork::Options options = DrawOptions(random);
-    PacketNetwork network(star, options);
-    PacketNetwork other(star, options);
+    PacketNetwork network(fabric.topology(), options);
+    PacketNetwork other(fabric.topology(), options);
     for (PacketNetwork* one : {&network, &other}) {
       for (std::uint32_t from = 0; from < kHosts; ++from) {
         for (std::uint32_t to = 0; to < kHosts; ++to) {
-          if (from != to) one->AddRoute({2 * from, 2 * to + 1});
+          if (from != to) one->AddRoute(fabric.Between(from, to));
         }
       }
     }
-    const std::vector<std::uint64_t> once = Traffic(network, seed).Run();
-    EXPECT_EQ(Traffic(network, seed).Run(), once) << "a second run";
-    EXPECT_EQ(Traffic(other, seed).Run(), once) << "a second network";
+    const std::vector<std::uint64_t> once = Traffic(network, fabric, seed).Run();
+    EXPECT_EQ(Traffic(network, fabric, seed).Run(), once) << "a second run";
+    EXPECT_EQ(Traffic(other, fabric, seed).Run(), once) << "a second network";
     if (HasFailure()) break;
   }
 }

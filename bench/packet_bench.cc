@@ -92,6 +92,35 @@ void BM_RingAllReduce(benchmark::State& state) {
   state.counters["over_closed_form_%"] = (time_us / closed_us - 1) * 100;
   state.counters["peak_MB"] = static_cast<double>(usage.ru_maxrss) / 1000;
 }
+/// Arguments: senders, with DCQCN. Each sends 1 MiB to one host over a switch that pauses.
+void BM_RoceIncast(benchmark::State& state) {
+  const auto senders = static_cast<std::uint32_t>(state.range(0));
+  std::uint64_t packets = 0;
+  std::uint64_t events = 0;
+  for (auto _ : state) {
+    Topology topology = Star(senders + 1);
+    topology.devices.back().attributes["protocol"] = "roce";
+    for (Link& link : topology.links) link.rate = GigabitsPerSecond(25);
+    PacketNetwork::Options options;
+    options.dcqcn.enabled = state.range(1) != 0;
+    PacketNetwork network(topology, options);
+    for (std::uint32_t i = 1; i <= senders; ++i) {
+      network.Send(network.AddRoute({2 * i, 1}), MiB(1), i);
+    }
+    network.RunToIdle();
+    packets += network.packets() / 2;
+    events += network.queue().executed();
+  }
+  state.counters["packets/s"] =
+      benchmark::Counter(static_cast<double>(packets), benchmark::Counter::kIsRate);
+  state.counters["events/s"] =
+      benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsRate);
+}
+BENCHMARK(BM_RoceIncast)
+    ->ArgNames({"senders", "dcqcn"})
+    ->ArgsProduct({{10, 255}, {0, 1}})
+    ->Unit(benchmark::kMillisecond);
+
 BENCHMARK(BM_RingAllReduce)
     ->ArgNames({"endpoints", "bursts"})
     ->ArgsProduct({{8, 16, 64, 256}, {32, 0}})

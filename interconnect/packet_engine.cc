@@ -370,7 +370,7 @@ bool PacketEngine::ServeLane(std::uint32_t link_id, Lane& lane, SimTime now) {
   if (queue.source) {
     if (burst_id != kNone) bursts_[burst_id].sent = booking.start;
     if (queue.endpoint != kNone) {
-      Sent(endpoints_[queue.endpoint], booking.start, payload, wire);
+      Sent(endpoints_[queue.endpoint], booking.start, payload);
       ++messages_[message_id].frames_out;
     }
   } else if (queue.in_link != kNone) {

@@ -61,8 +61,10 @@ struct BurstOptions {
 /// Architecture Specification vol. 1, section 9.7.6: time-out 4.096 us x 2^exponent, 3-bit retry
 /// count.
 struct RetryOptions {
-  std::uint32_t timeout_exponent = 20;  ///< 0 to 31. 20 is NCCL's default (NCCL_IB_TIMEOUT).
-  std::uint32_t retry_count = 7;        ///< Losses in a row after which the connection fails.
+  /// 1 to 31 (0 means no time-out: a lost last frame would never be missed). 20 is NCCL's default
+  /// (NCCL_IB_TIMEOUT). An adapter may take up to four times as long.
+  std::uint32_t timeout_exponent = 20;
+  std::uint32_t retry_count = 7;  ///< Losses in a row after which the connection fails.
   /// Everything behind a lost frame is sent again, as adapters without reordering do; false: the
   /// lost frame alone (selective repeat).
   bool go_back_n = false;
@@ -359,8 +361,9 @@ class PacketEngine final : public EventHandler {
     std::uint32_t queue = kNone;
     Picoseconds back;  ///< From the target to the source: acknowledgement, CNP.
     BitsPerSecond line;
-    Bytes segment;  ///< Payload of a full frame.
-    Bytes window;   ///< Present limit; 0 = none.
+    std::uint32_t line_link = 0;  ///< The slowest of the way: its frames are what the rate counts.
+    Bytes segment;                ///< Payload of a full frame.
+    Bytes window;                 ///< Present limit; 0 = none.
     Bytes in_flight;
     SimTime next_send;
     SimTime last_ack;
@@ -419,7 +422,7 @@ class PacketEngine final : public EventHandler {
   // Endpoints: packet_engine_endpoints.cc.
   void StartMessage(std::uint32_t message, SimTime at);
   static bool MaySend(const Endpoint& endpoint, Bytes payload, SimTime now);
-  void Sent(Endpoint& endpoint, SimTime start, Bytes payload, Bytes wire);
+  void Sent(Endpoint& endpoint, SimTime start, Bytes payload);
   void Park(std::uint32_t endpoint);
   void Unpark(std::uint32_t endpoint, SimTime now);
   void Acknowledge(std::uint32_t endpoint, Bytes payload, SimTime last_in);

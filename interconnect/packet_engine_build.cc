@@ -226,7 +226,8 @@ void PacketEngine::set_burst_options(const BurstOptions& options) {
 }
 
 void PacketEngine::set_retry_options(const RetryOptions& options) {
-  WT_CHECK(options.timeout_exponent <= 31) << "time-out exponent of 5 bits";
+  WT_CHECK(options.timeout_exponent >= 1 && options.timeout_exponent <= 31)
+      << "time-out exponent of 5 bits, not 0";
   retry_options_ = options;
   for (LinkState& link : links_) link.random = RandomStream(options.seed, link.options.name);
 }

@@ -23,7 +23,10 @@ void PacketEngine::SetEndpoint(RouteId route_id, const EndpointOptions& options)
     const LinkState& link = links_[hops_[route.first_hop + i].link];
     const LinkTiming::Options& timing = link.options.timing;
     endpoint.back = endpoint.back + timing.propagation + link.options.pass_latency;
-    endpoint.line = std::min(endpoint.line, timing.rate);
+    if (timing.rate < endpoint.line) {
+      endpoint.line = timing.rate;
+      endpoint.line_link = hops_[route.first_hop + i].link;
+    }
     endpoint.segment = std::min(endpoint.segment, timing.max_payload);
     const Bytes whole = link.timing.WireSize(timing.max_payload);
     const bool last = i + 1 == route.hop_count;
@@ -169,7 +172,7 @@ void PacketEngine::Unpark(std::uint32_t index, SimTime now) {
   Kick(queue.link, now);
 }
 
-void PacketEngine::Sent(Endpoint& endpoint, SimTime start, Bytes payload, Bytes wire) {
+void PacketEngine::Sent(Endpoint& endpoint, SimTime start, Bytes payload) {
   const EndpointOptions& options = endpoint.options;
   if (options.tcp.enabled && endpoint.in_flight.count() == 0 && start > endpoint.last_ack) {
     endpoint.tcp.OnIdle(start - endpoint.last_ack);
@@ -177,6 +180,7 @@ void PacketEngine::Sent(Endpoint& endpoint, SimTime start, Bytes payload, Bytes 
   }
   endpoint.in_flight += payload;
   if (options.dcqcn.enabled) {
+    const Bytes wire = links_[endpoint.line_link].timing.WireSize(payload);
     endpoint.next_send = std::max(endpoint.next_send, endpoint.rate.Send(start, wire));
   }
   if (options.tcp.enabled) {

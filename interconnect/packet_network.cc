@@ -378,11 +378,11 @@ PacketNetwork::PacketNetwork(const Topology& topology, const Options& options)
                        .problem = "is out of range",
                        .expected = "1 to 16"});
   }
-  if (options.retry.timeout_exponent > 31) {
+  if (options.retry.timeout_exponent < 1 || options.retry.timeout_exponent > 31) {
     throw ConfigError({.field = "time-out exponent",
                        .value = std::to_string(options.retry.timeout_exponent),
-                       .problem = "is too large",
-                       .expected = "0 to 31"});
+                       .problem = "is out of range",
+                       .expected = "1 to 31; 0 would mean no time-out"});
   }
   impl_->engine.set_retry_options(options.retry);
   impl_->links_out.resize(topology.devices.size());

@@ -79,6 +79,7 @@ TEST(PacketOptionsTest, FaultsNameKeyValueAndWhatIsAllowed) {
   EXPECT_THAT(Fault("ecn-kmin=2 MB,ecn-kmax=1 MB"), HasSubstr("more than"));
   EXPECT_THAT(Fault("dcqcn=of"), HasSubstr("connectx"));
   EXPECT_THAT(Fault("timeout-exponent=32"), HasSubstr("31"));
+  EXPECT_THAT(Fault("timeout-exponent=0"), HasSubstr("1"));
   EXPECT_THAT(Fault("window=x"), HasSubstr("window"));
   EXPECT_THAT(Fault("error-rate=1.5"), HasSubstr("0 to 1"));
   EXPECT_THAT(Fault("error-rate=0.1@gpu0->gpu1"), HasSubstr("without a link"));

@@ -266,6 +266,30 @@ TEST(RoceTest, TwoFlowsThatStartApartComeToEqualShares) {
   network.Reset();
 }
 
+TEST(RoceTest, ASlowHostPausesItsSwitchAndLosesNothing) {
+  // A NIC of 100 Gb/s whose GPU hangs at a PCIe link of 32 Gb/s.
+  Topology topology;
+  topology.devices.push_back({.name = "source"});
+  topology.devices.push_back({.name = "switch", .kind = DeviceKind::kNetworkSwitch});
+  topology.devices.back().attributes["protocol"] = "roce";
+  topology.devices.push_back({.name = "nic", .kind = DeviceKind::kNic});
+  topology.devices.push_back({.name = "gpu"});
+  const BitsPerSecond wire = GigabitsPerSecond(100);
+  topology.links.push_back({0, 1, LinkKind::kNetwork, 0, 1, wire, kLatency});
+  topology.links.push_back({1, 2, LinkKind::kNetwork, 0, 1, wire, kLatency});
+  topology.links.push_back({2, 3, LinkKind::kPcie, 3, 4, GigabitsPerSecond(32), kLatency});
+  PacketNetwork network(topology, WithoutDcqcn());
+  network.Send(network.AddRoute({0, 1, 2}), MiB(64), 0);
+  network.RunToIdle();
+  EXPECT_GT(network.link_use()[1].pauses, 0u) << "the NIC pauses the switch";
+  EXPECT_GT(network.link_use()[0].pauses, 0u) << "the switch pauses the source";
+  for (const LinkUse& use : network.link_use()) EXPECT_EQ(use.drops, 0u);
+  const Picoseconds pcie = SerializationTime(MiB(64) + Bytes(262'144 * 24), GigabitsPerSecond(32));
+  EXPECT_GE(network.queue().now().since_start(), pcie);
+  EXPECT_LE(network.queue().now().since_start(), pcie + Microseconds(100));
+  network.Reset();
+}
+
 TEST(RoceTest, PausesInACircleStandStillAndSaySo) {
   // Four switches in a ring, each sends to the one three switches on.
   Topology ring;

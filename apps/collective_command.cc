@@ -19,10 +19,6 @@
 namespace windtunnel {
 namespace {
 
-/// Largest memory of all ranks' buffers for which real elements are moved; above it the plan is
-/// proved with symbols instead.
-constexpr Bytes kRealPayloadLimit = MiB(256);
-
 // Progress on a terminal only: results on stdout stay clean, and logs of batch jobs too.
 class Progress {
  public:
@@ -49,9 +45,9 @@ Bytes BufferBytes(const CollectiveRequest& request) {
 }
 
 /// Elements that are wrong after the call: counted on real data, or proved to be none.
-std::uint64_t CheckCall(const Plan& plan) {
+std::uint64_t CheckCall(const Plan& plan, Bytes real_limit) {
   const CollectiveRequest& request = plan.request;  // A schedule of the user may be in place only.
-  if (BufferBytes(request) <= kRealPayloadLimit) {
+  if (BufferBytes(request) <= real_limit) {
     RankBuffers buffers = MakeBuffers(request);
     FillInputs(request, buffers);
     RunFunctional(plan, buffers);
@@ -63,13 +59,13 @@ std::uint64_t CheckCall(const Plan& plan) {
 }
 
 PlaceResult RunPlace(Simulation& simulation, const CollectiveRequest& request, Bytes size,
-                     bool check) {
+                     const CollectiveOptions& options) {
   PlaceResult place;
   place.outcome = simulation.Run(request);
   const double us = ToMicroseconds(place.outcome.time);
   if (us > 0) place.algbw = static_cast<double>(size.count()) / us / 1e3;
   place.busbw = place.algbw * BusBandwidthFactor(request.function, request.rank_count);
-  if (check) place.wrong = CheckCall(simulation.PlanOf(request));
+  if (options.check) place.wrong = CheckCall(simulation.PlanOf(request), options.check_limit);
   return place;
 }
 
@@ -162,11 +158,11 @@ int RunCollective(const std::vector<std::string>& arguments) {
           }
           CollectiveRow row{
               .request = request, .size = Bytes(LogicalBytes(request)), .printed_root = root};
-          row.out_of_place = RunPlace(simulation, request, row.size, options.check);
-          symbolic = symbolic || (options.check && BufferBytes(request) > kRealPayloadLimit);
+          row.out_of_place = RunPlace(simulation, request, row.size, options);
+          symbolic = symbolic || (options.check && BufferBytes(request) > options.check_limit);
           if (PlaceMatters(options.function) && options.simulation.schedule == nullptr) {
             request.in_place = true;
-            row.in_place = RunPlace(simulation, request, row.size, options.check);
+            row.in_place = RunPlace(simulation, request, row.size, options);
           } else {
             row.in_place = row.out_of_place;
           }
@@ -194,7 +190,7 @@ int RunCollective(const std::vector<std::string>& arguments) {
     fmt::print(
         "# #wrong above {} of buffers: the plan was proved with symbols (each element holds each "
         "rank's part once), not run on data\n",
-        FormatSize(kRealPayloadLimit));
+        FormatSize(options.check_limit));
   }
   if (options.explain) std::fputs(Explanation(report).c_str(), stdout);
   if (!report.rows.empty() &&

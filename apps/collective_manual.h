@@ -34,6 +34,7 @@ OPTIONS: what nccl-tests has, with its meaning and defaults
     -r, --root RANK          root of broadcast, reduce, gather, scatter; -1 or all for every rank (0)
     -c, --check 0|1          check the data (1). Real elements are moved up to 256 MiB of buffers over all ranks; above, the plan is proved with
                              symbols (each element of the result holds each rank's part exactly once)
+    --check-limit SIZE       that limit; real elements need the memory (256MiB)
     -z, --blocking 0|1       accepted; calls are always timed one by one
 
 OPTIONS: the job

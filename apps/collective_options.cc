@@ -37,7 +37,7 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   std::string function, begin, end, factor, step,
       op = "sum", type = "float", root = "0", iterations = "20", warmups = "1", gpus = "1",
       check = "1", blocking = "0", nodes, ranks, fidelity = "packet", algorithm, protocol, channels,
-      seed = "1", version, trace_limit, plan, routing, sides, symmetry = "auto";
+      seed = "1", version, trace_limit, check_limit, plan, routing, sides, symmetry = "auto";
   std::vector<std::string> sets, networks;
   app.add_option("function", function)->required();
   app.add_option("-t,--topology", out.topology)->required();
@@ -52,6 +52,7 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   app.add_option("-d,--datatype", type);
   app.add_option("-r,--root", root);
   app.add_option("-c,--check", check);
+  app.add_option("--check-limit", check_limit);
   app.add_option("-z,--blocking", blocking);
   app.add_option("--nodes", nodes);
   app.add_option("--ranks", ranks);
@@ -175,6 +176,7 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
     }
     simulation.environment.Set(set.substr(0, equals), set.substr(equals + 1));
   }
+  if (!check_limit.empty()) out.check_limit = ParseSize(check_limit, {.field = "--check-limit"});
   if (!trace_limit.empty()) out.trace_limit = ParseSize(trace_limit, {.field = "--trace-limit"});
   return out;
 }

@@ -28,6 +28,9 @@ struct CollectiveOptions {
   std::uint32_t warmups = 1;
   std::uint32_t gpus_per_thread = 1;
   bool check = true;
+  /// Largest memory of all ranks' buffers for which real elements are moved; above it the plan is
+  /// proved with symbols instead.
+  Bytes check_limit = MiB(256);
   bool blocking = false;
   bool explain = false;
   std::string json_file, csv_file, trace_file, vcd_file, flows_file;

@@ -242,9 +242,9 @@ RankBuffers MakeBuffers(const CollectiveRequest& request) {
     const std::size_t output = OutputCount(request, rank) * element;
     if (!request.in_place) {
       buffers.memory.emplace_back(input);
-      buffers.input.emplace_back(buffers.memory.back());
+      buffers.input.emplace_back(buffers.memory.back().bytes());
       buffers.memory.emplace_back(output);
-      buffers.output.emplace_back(buffers.memory.back());
+      buffers.output.emplace_back(buffers.memory.back().bytes());
       continue;
     }
     if (!HasInPlaceForm(request.function)) {
@@ -255,7 +255,7 @@ RankBuffers MakeBuffers(const CollectiveRequest& request) {
     }
     const InPlaceOffsets at = OffsetsInPlace(request, rank);
     buffers.memory.emplace_back(std::max(at.input * element + input, at.output * element + output));
-    const std::span<std::byte> all(buffers.memory.back());
+    const std::span<std::byte> all = buffers.memory.back().bytes();
     buffers.input.push_back(all.subspan(at.input * element, input));
     buffers.output.push_back(all.subspan(at.output * element, output));
   }

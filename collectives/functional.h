@@ -17,13 +17,14 @@
 #include <vector>
 
 #include "collectives/plan.h"
+#include "sim/zeroed_memory.h"
 
 namespace windtunnel {
 
 /// The buffers of all ranks as raw bytes of the request's type: `InputCount` and `OutputCount`
 /// elements. Input and output of a rank may be one memory where the call allows it (in place).
 struct RankBuffers {
-  std::vector<std::vector<std::byte>> memory;  ///< What the spans point into, when we own it.
+  std::vector<ZeroedMemory> memory;  ///< What the spans point into, when we own it.
   std::vector<std::span<std::byte>> input;
   std::vector<std::span<std::byte>> output;
 };

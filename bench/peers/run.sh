@@ -45,3 +45,12 @@ both "switch, halving-doubling, 4096" switch-4096.yml halving-doubling -
 both "switch, direct, 1024"          switch-1024.yml  direct -
 both "torus 64 x 64, torus"          torus-64x64.yml  torus -
 line "flow, torus 64 x 64, ring in rank order" flow torus-64x64.yml ring -
+# Real elements: 8 ranks of 64 MiB of float32, filled, reduced along the ring and compared.
+for _ in $(seq "$runs"); do
+  /usr/bin/time -f '%e %M' -o "$scratch/time" "$program" collective all_reduce -t "$here/switch-8.yml" --algo ring \
+    -b 64M -e 64M -n 1 -w 0 -c 1 --check-limit 2GiB --fidelity analytic --ideal-endpoints >"$scratch/out" 2>"$scratch/err" \
+    || { printf 'functional fails: %s\n' "$(tail -1 "$scratch/err")"; exit 1; }
+  cat "$scratch/time"
+done | sort -n >"$scratch/times"
+awk -v name="functional, real sums, 8" '{ wall[NR] = $1; if ($2 > most) most = $2 }
+  END { printf "%-46s %8.2f s  %8.1f MB\n", name, wall[int((NR + 1) / 2)], most / 1024 }' "$scratch/times"

@@ -153,8 +153,8 @@ TEST(FunctionalTest, RefusesPartialOverlapNamingTheRank) {
   const CollectiveRequest request{.rank_count = 2, .count = 8};
   RankBuffers buffers = MakeBuffers(request);
   buffers.memory.emplace_back(48);
-  buffers.input[1] = std::span(buffers.memory.back()).subspan(0, 32);
-  buffers.output[1] = std::span(buffers.memory.back()).subspan(16, 32);
+  buffers.input[1] = buffers.memory.back().bytes().subspan(0, 32);
+  buffers.output[1] = buffers.memory.back().bytes().subspan(16, 32);
   try {
     RunFunctional(RingPlan(request), buffers);
     FAIL();

@@ -1,0 +1,30 @@
+#pragma once
+// Memory that is zero without being written: pages come when they are touched, large ones where the
+// system has them.
+
+#include <cstddef>
+#include <span>
+
+namespace windtunnel {
+
+/// Owns `size` zero bytes, aligned for every type. @throws std::bad_alloc.
+class ZeroedMemory {
+ public:
+  explicit ZeroedMemory(std::size_t size);
+  ~ZeroedMemory();
+  ZeroedMemory(ZeroedMemory&& other) noexcept : data_(other.data_), size_(other.size_) {
+    other.data_ = nullptr;
+    other.size_ = 0;
+  }
+  ZeroedMemory(const ZeroedMemory&) = delete;
+  ZeroedMemory& operator=(const ZeroedMemory&) = delete;
+  ZeroedMemory& operator=(ZeroedMemory&&) = delete;
+
+  std::span<std::byte> bytes() { return {data_, size_}; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace windtunnel

@@ -1,6 +1,7 @@
 #include "interconnect/flow_network.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "sim/check.h"
 
@@ -93,6 +94,7 @@ std::uint32_t FlowNetwork::AddFlow(const std::vector<LinkId>& links, Picoseconds
     classes_.push_back(timing);
   }
   flows_.push_back(flow);
+  marks_.emplace_back();
   return index;
 }
 
@@ -250,9 +252,9 @@ void FlowNetwork::TakeFreeRate(Flow& flow) {
 void FlowNetwork::Deactivate(std::uint32_t flow_index) {
   Flow& flow = flows_[flow_index];
   flow.active = false;
-  if (flow.bound_hop != kNoHop) {
-    --links_[hops_[flow.hops_begin + flow.bound_hop].link].bound;
-    flow.bound_hop = kNoHop;
+  if (flow.bound_link != kNone) {
+    --links_[flow.bound_link].bound;
+    flow.bound_link = kNone;
   }
   const std::uint32_t end = flow.hops_begin + flow.hop_count;
   const bool later = SharesLater();
@@ -512,93 +514,122 @@ void FlowNetwork::CollectComponent() {
   ++epoch_;
   component_links_.clear();
   component_flows_.clear();
-  for (const std::uint32_t link : dirty_) {
-    shares_[link].epoch = epoch_;
-    component_links_.push_back(link);
-  }
+  link_flows_.clear();
+  flow_links_.clear();
+  const auto add = [this](std::uint32_t id) {
+    shares_[id].epoch = epoch_;
+    shares_[id].place = static_cast<std::uint32_t>(component_links_.size());
+    const LinkState& link = links_[id];
+    component_links_.push_back({link.capacity, link.active, link.active, id, 0, 0});
+  };
+  for (const std::uint32_t link : dirty_) add(link);
   for (std::size_t i = 0; i < component_links_.size(); ++i) {
-    const LinkState& link = links_[component_links_[i]];
-    LinkShare& share = shares_[component_links_[i]];
-    share.available = link.capacity;
-    share.unfixed = link.active;
-    for (std::uint32_t h = link.first; h != kNone; h = hops_[h].next) {
-      Flow& flow = flows_[hops_[h].flow];
-      if (flow.epoch == epoch_) continue;
-      flow.epoch = epoch_;
-      flow.fixed = false;
-      component_flows_.push_back(hops_[h].flow);
-      const std::uint32_t end = flow.hops_begin + flow.hop_count;
-      for (std::uint32_t j = flow.hops_begin; j < end; ++j) {
-        const std::uint32_t other = hops_[j].link;
-        // A link with room for all that its flows want passes no change on.
-        if (shares_[other].epoch == epoch_ || links_[other].wanted <= links_[other].capacity) {
-          continue;
+    std::size_t next = link_flows_.size();
+    component_links_[i].flows_begin = static_cast<std::uint32_t>(next);
+    link_flows_.resize(next + component_links_[i].active);
+    std::uint32_t* const flows = link_flows_.data();  // Of this link only: no other grows it here.
+    for (std::uint32_t h = links_[component_links_[i].link].first; h != kNone; h = hops_[h].next) {
+      const std::uint32_t index = hops_[h].flow;
+      FlowMark& mark = marks_[index];
+      if (mark.epoch != epoch_) {
+        mark = {epoch_, static_cast<std::uint32_t>(component_flows_.size())};
+        const Flow& flow = flows_[index];
+        const auto begin = static_cast<std::uint32_t>(flow_links_.size());
+        const std::uint32_t end = flow.hops_begin + flow.hop_count;
+        for (std::uint32_t j = flow.hops_begin; j < end; ++j) {
+          const std::uint32_t other = hops_[j].link;
+          if (shares_[other].epoch != epoch_) {
+            // A link with room for all that its flows want passes no change on.
+            if (links_[other].wanted <= links_[other].capacity) continue;
+            add(other);
+          }
+          flow_links_.push_back(shares_[other].place);
         }
-        shares_[other].epoch = epoch_;
-        component_links_.push_back(other);
+        component_flows_.push_back(
+            {flow.solo_rate, index, begin, static_cast<std::uint32_t>(flow_links_.size()), false});
       }
+      flows[next++] = mark.place;
     }
+    component_links_[i].flows_end = static_cast<std::uint32_t>(link_flows_.size());
   }
+}
+
+// Puts the first of the shares, which has grown, where it belongs.
+void FlowNetwork::SinkFirstShare() {
+  if (share_heap_.empty()) return;
+  Share* const heap = share_heap_.data();
+  const std::size_t size = share_heap_.size();
+  const Share moved = heap[0];
+  std::size_t place = 0;
+  for (;;) {
+    std::size_t child = 2 * place + 1;
+    if (child >= size) break;
+    if (child + 1 < size && heap[child + 1].Before(heap[child])) ++child;
+    if (!heap[child].Before(moved)) break;
+    heap[place] = heap[child];
+    place = child;
+  }
+  heap[place] = moved;
 }
 
 // Progressive filling: the link with the least to give per flow fixes its flows first; a flow whose
 // solo rate is below that is fixed before.
 void FlowNetwork::FillComponent(SimTime now) {
-  const auto later = [](const Share& a, const Share& b) {
-    return a.share != b.share ? a.share > b.share : a.link > b.link;
+  const auto slower = [this](std::uint32_t a, std::uint32_t b) {
+    return component_flows_[a].solo_rate < component_flows_[b].solo_rate;
   };
-  const auto by_solo_rate = [this](std::uint32_t a, std::uint32_t b) {
-    return flows_[a].solo_rate < flows_[b].solo_rate;
-  };
-  if (!std::is_sorted(component_flows_.begin(), component_flows_.end(), by_solo_rate)) {
-    std::stable_sort(component_flows_.begin(), component_flows_.end(), by_solo_rate);
+  by_solo_rate_.resize(component_flows_.size());
+  std::iota(by_solo_rate_.begin(), by_solo_rate_.end(), 0U);
+  if (!std::is_sorted(by_solo_rate_.begin(), by_solo_rate_.end(), slower)) {
+    std::stable_sort(by_solo_rate_.begin(), by_solo_rate_.end(), slower);
   }
   // Shares are whole numbers, so a link keeps less than one bit/s per flow over; what is left of
   // that must not make equal flows unequal.
   std::uint64_t level = 0;
-  const auto share_of = [&](std::uint32_t id) {
-    const LinkShare& link = shares_[id];
-    if (link.available < level * link.unfixed + links_[id].active) return level;
+  const auto share_of = [&](const ComponentLink& link) {
+    if (link.available < level * link.unfixed + link.active) return level;
     return link.available / link.unfixed;
   };
   share_heap_.clear();
-  for (const std::uint32_t id : component_links_) {
-    if (shares_[id].unfixed > 0) share_heap_.push_back({share_of(id), id});
+  for (std::uint32_t i = 0; i < component_links_.size(); ++i) {
+    const ComponentLink& link = component_links_[i];
+    if (link.unfixed > 0) share_heap_.push_back({share_of(link), link.link, i});
   }
-  std::make_heap(share_heap_.begin(), share_heap_.end(), later);
+  std::make_heap(share_heap_.begin(), share_heap_.end(),
+                 [](const Share& a, const Share& b) { return b.Before(a); });
   std::size_t next_solo = 0;
   while (!share_heap_.empty()) {
     const Share top = share_heap_.front();
-    const LinkShare& link = shares_[top.link];
-    const std::uint64_t share = link.unfixed > 0 ? share_of(top.link) : kUnlimited;
+    const ComponentLink& link = component_links_[top.place];
+    const std::uint64_t share = link.unfixed > 0 ? share_of(link) : kUnlimited;
     if (link.unfixed == 0 || share > top.share) {  // Out of date: shares only grow.
-      std::pop_heap(share_heap_.begin(), share_heap_.end(), later);
-      share_heap_.pop_back();
       if (link.unfixed > 0) {
-        share_heap_.push_back({share, top.link});
-        std::push_heap(share_heap_.begin(), share_heap_.end(), later);
+        share_heap_.front().share = share;
+      } else {
+        share_heap_.front() = share_heap_.back();
+        share_heap_.pop_back();
       }
+      SinkFirstShare();
       continue;
     }
-    while (next_solo < component_flows_.size() && flows_[component_flows_[next_solo]].fixed) {
+    while (next_solo < by_solo_rate_.size() && component_flows_[by_solo_rate_[next_solo]].fixed) {
       ++next_solo;
     }
-    if (next_solo < component_flows_.size() &&
-        flows_[component_flows_[next_solo]].solo_rate <= share) {
-      const std::uint32_t flow = component_flows_[next_solo++];
-      Fix(flow, kNoHop, flows_[flow].solo_rate, now);
+    if (next_solo < by_solo_rate_.size() &&
+        component_flows_[by_solo_rate_[next_solo]].solo_rate <= share) {
+      ComponentFlow& flow = component_flows_[by_solo_rate_[next_solo++]];
+      Fix(flow, kNone, flow.solo_rate, now);
       continue;
     }
     level = share;
-    for (std::uint32_t h = links_[top.link].first; h != kNone; h = hops_[h].next) {
-      const std::uint32_t flow = hops_[h].flow;
-      if (flows_[flow].fixed) continue;
-      Fix(flow, static_cast<std::uint16_t>(h - flows_[flow].hops_begin),
-          std::max<std::uint64_t>(share, 1), now);
+    for (std::uint32_t i = link.flows_begin; i < link.flows_end; ++i) {
+      ComponentFlow& flow = component_flows_[link_flows_[i]];
+      if (!flow.fixed) Fix(flow, top.link, std::max<std::uint64_t>(share, 1), now);
     }
   }
-  for (const std::uint32_t flow : component_flows_) {
-    if (!flows_[flow].fixed) Fix(flow, kNoHop, flows_[flow].solo_rate, now);
+  for (const std::uint32_t place : by_solo_rate_) {
+    ComponentFlow& flow = component_flows_[place];
+    if (!flow.fixed) Fix(flow, kNone, flow.solo_rate, now);
   }
   if (options_.many_flows != 0 && component_flows_.size() > options_.many_flows) {
     share_not_before_ = now + ShortestMessage() / kSharingsPerMessage;
@@ -608,8 +639,8 @@ void FlowNetwork::FillComponent(SimTime now) {
 // At present rates, of the flows that were just given theirs.
 Picoseconds FlowNetwork::ShortestMessage() {
   double shortest = 1e18;
-  for (const std::uint32_t index : component_flows_) {
-    const Flow& flow = flows_[index];
+  for (const ComponentFlow& entry : component_flows_) {
+    const Flow& flow = flows_[entry.flow];
     shortest = std::min(shortest, static_cast<double>(SoloTime(flow).count()) *
                                       static_cast<double>(flow.solo_rate) /
                                       static_cast<double>(std::max<std::uint64_t>(flow.rate, 1)));
@@ -617,26 +648,24 @@ Picoseconds FlowNetwork::ShortestMessage() {
   return Picoseconds(static_cast<std::uint64_t>(shortest));
 }
 
-void FlowNetwork::Fix(std::uint32_t flow_index, std::uint16_t bound_hop, std::uint64_t rate,
+void FlowNetwork::Fix(ComponentFlow& entry, std::uint32_t bound_link, std::uint64_t rate,
                       SimTime now) {
-  Flow& flow = flows_[flow_index];
-  flow.fixed = true;
-  const std::uint32_t end = flow.hops_begin + flow.hop_count;
-  for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
-    LinkShare& link = shares_[hops_[i].link];
-    if (link.epoch != epoch_) continue;
+  entry.fixed = true;
+  for (std::uint32_t i = entry.links_begin; i < entry.links_end; ++i) {
+    ComponentLink& link = component_links_[flow_links_[i]];
     link.available = link.available > rate ? link.available - rate : 0;
     --link.unfixed;
   }
-  if (bound_hop != flow.bound_hop) {
-    if (flow.bound_hop != kNoHop) --links_[hops_[flow.hops_begin + flow.bound_hop].link].bound;
-    if (bound_hop != kNoHop) ++links_[hops_[flow.hops_begin + bound_hop].link].bound;
-    flow.bound_hop = bound_hop;
+  Flow& flow = flows_[entry.flow];
+  if (bound_link != flow.bound_link) {
+    if (flow.bound_link != kNone) --links_[flow.bound_link].bound;
+    if (bound_link != kNone) ++links_[bound_link].bound;
+    flow.bound_link = bound_link;
   }
   if (rate == flow.rate) return;
   Settle(flow, now);
   flow.rate = rate;
-  changes_.push_back({now + TimeFor(flow.remaining, rate), 0, flow_index});
+  changes_.push_back({now + TimeFor(flow.remaining, rate), 0, entry.flow});
 }
 
 void FlowNetwork::FlushCounters(Flow& flow) const {

@@ -75,7 +75,6 @@ class FlowNetwork final : public Network {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  static constexpr std::uint16_t kNoHop = UINT16_MAX;
   __extension__ using Wide = unsigned __int128;
 
   // A flow crosses a link: node of the link's list of active flows.
@@ -94,11 +93,31 @@ class FlowNetwork final : public Network {
     std::uint32_t bound = 0;  // Flows below their solo rate because of this link.
     bool dirty = false;
   };
-  // Scratch of ShareAnew.
+  // What a sharing knows of a link, and what is left of it until the next one.
   struct LinkShare {
     std::uint64_t available = 0;
-    std::uint32_t unfixed = 0;
     std::uint32_t epoch = 0;
+    std::uint32_t place = 0;  // In `component_links_`.
+  };
+  struct FlowMark {
+    std::uint32_t epoch = 0;
+    std::uint32_t place = 0;  // In `component_flows_`.
+  };
+  // A sharing copies what it works on, so that its loops run through memory in order.
+  struct ComponentLink {
+    std::uint64_t available;
+    std::uint32_t unfixed;
+    std::uint32_t active;
+    std::uint32_t link;
+    std::uint32_t flows_begin;  // In `link_flows_`.
+    std::uint32_t flows_end;
+  };
+  struct ComponentFlow {
+    std::uint64_t solo_rate;
+    std::uint32_t flow;
+    std::uint32_t links_begin;  // In `flow_links_`.
+    std::uint32_t links_end;
+    bool fixed;
   };
   // One route or group and the message at its head. The first cache line serves the idle path.
   struct alignas(64) Flow {
@@ -118,11 +137,9 @@ class FlowNetwork final : public Network {
     SimTime since;                   // When `remaining` was true.
     std::uint64_t counted_size = 0;  // Run of equal messages not yet in the links' counters.
     std::uint64_t counted = 0;
-    std::uint32_t epoch = 0;
-    std::uint16_t bound_hop = kNoHop;  // The hop that keeps it below its solo rate.
+    std::uint32_t bound_link = kNone;  // Keeps it below its solo rate.
     std::uint32_t completion = kNone;  // Its place in `completions_`.
-    bool fixed = false;
-    Wide remaining = 0;  // Payload bits x 10^12: bits per second times picoseconds.
+    Wide remaining = 0;                // Payload bits x 10^12: bits per second times picoseconds.
   };
   struct Queued {
     std::uint64_t size;
@@ -215,8 +232,9 @@ class FlowNetwork final : public Network {
   void ShareAnew(SimTime now);
   void CollectComponent();
   void FillComponent(SimTime now);
+  void SinkFirstShare();
   Picoseconds ShortestMessage();
-  void Fix(std::uint32_t flow_index, std::uint16_t bound_hop, std::uint64_t rate, SimTime now);
+  void Fix(ComponentFlow& entry, std::uint32_t bound_link, std::uint64_t rate, SimTime now);
   void FlushCounters(Flow& flow) const;
 
   const Cluster& cluster_;
@@ -252,11 +270,19 @@ class FlowNetwork final : public Network {
   SimTime share_not_before_;
   std::size_t changed_flows_ = 0;  // Since the last sharing, where rates are short.
   std::uint32_t epoch_ = 0;
-  std::vector<std::uint32_t> component_links_;
-  std::vector<std::uint32_t> component_flows_;
+  std::vector<FlowMark> marks_;  // By flow.
+  std::vector<ComponentLink> component_links_;
+  std::vector<ComponentFlow> component_flows_;
+  std::vector<std::uint32_t> link_flows_;
+  std::vector<std::uint32_t> flow_links_;
+  std::vector<std::uint32_t> by_solo_rate_;
   struct Share {
     std::uint64_t share;
     std::uint32_t link;
+    std::uint32_t place;
+    bool Before(const Share& other) const {
+      return share != other.share ? share < other.share : link < other.link;
+    }
   };
   std::vector<Share> share_heap_;
   mutable std::vector<LinkUse> use_;

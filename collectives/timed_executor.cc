@@ -32,15 +32,17 @@ struct ConnectionKeyHash {
   }
 };
 
+// Counters wrap around; only their differences count, and those are at most the slots.
 struct Connection {
-  std::uint64_t sent = 0;                  // Slices started by the sender.
-  std::uint64_t arrived = 0;               // Slices the receiving block may read.
-  std::uint64_t consumed = 0;              // Slices read.
-  std::uint64_t credited = 0;              // Slots the sender knows to be free again.
+  std::uint32_t sent = 0;                  // Slices started by the sender.
+  std::uint32_t arrived = 0;               // Slices the receiving block may read.
+  std::uint32_t consumed = 0;              // Slices read.
+  std::uint32_t credited = 0;              // Slots the sender knows to be free again.
   std::uint32_t waiting_receiver = kNone;  // Block.
   std::uint32_t waiting_sender = kNone;
   std::uint32_t sender = kNone;  // The block that sends on it, or kSeveral.
-  ConnectionPath path;           // Asked for when a sender is first seen.
+  RouteId route = 0;             // Asked for, with the cost, when a sender is first seen.
+  std::uint32_t cost = 0;        // Of `costs_`: all of its path but the route, few kinds.
 };
 
 // A message that needs more than its connection to be told: a group operation, work of the sender
@@ -77,8 +79,8 @@ struct WideOp {
   Picoseconds group_reaction;
 };
 
-// A block and its current op. What every message touches stands together.
-struct BlockRun {
+// A block and its current op. What every message touches fills two cache lines.
+struct alignas(64) BlockRun {
   const Program* program = nullptr;
   std::uint64_t op_index = 0;
   std::uint64_t op_count = 0;
@@ -86,31 +88,35 @@ struct BlockRun {
   SimTime since;            // Start of the current wait or work.
   SimTime work_end;
   const BlockTimes* times = nullptr;
-  std::uint32_t slice = 0;
-  std::uint32_t slices = 1;
-  std::uint32_t outstanding =
-      0;  // Messages of the current slice not yet injected (or group operations not delivered).
-  std::uint32_t receive_count = 0;
-  std::uint32_t send_count = 0;
+  std::unique_ptr<WideOp> wide;
   // The last single peers and their connections (kNone: not looked up yet).
   Peer from;
   Peer to;
   std::uint32_t receive = kNone;
   std::uint32_t send = kNone;
-  std::uint32_t step = 0;
+  std::uint32_t slice = 0;
+  std::uint32_t slices = 1;
+  std::uint32_t outstanding =
+      0;  // Messages of the current slice not yet injected (or group operations not delivered).
   std::uint32_t posted_outstanding = 0;
+  std::uint32_t receive_count = 0;
+  std::uint32_t send_count = 0;
+  std::uint32_t first_dependent = kNone;  // Blocks that wait for an op of this one, oldest first.
   BlockState state = BlockState::kReady;
   Combine combine = Combine::kBlock;
   bool work_pending = false;  // The work timer of the current slice is running.
   bool op_loaded = false;
   bool reduces = false;
   bool posted = false;
+  bool waits = false;  // The op has dependencies left, in BlockOrder.
+};
+static_assert(sizeof(BlockRun) == 128);
+
+// The rest of a block, which few messages touch.
+struct BlockOrder {
   std::span<const Dependency> wait_for;  // What is left of it.
-  // Blocks that wait for an op of this one, oldest first.
-  std::uint32_t first_dependent = kNone;
   std::uint32_t last_dependent = kNone;
   std::uint32_t next_dependent = kNone;
-  std::unique_ptr<WideOp> wide;
 };
 
 class Executor final : public EventHandler, public NetworkClient {
@@ -124,6 +130,7 @@ class Executor final : public EventHandler, public NetworkClient {
         watched_(watch.connections),
         queue_(network.queue()),
         runs_(plan.blocks.size()),
+        orders_(plan.blocks.size()),
         element_bytes_(SizeOf(plan.request.type)) {
     result_.accounts.resize(plan.blocks.size());
     result_.rank_end.resize(plan.request.rank_count);
@@ -193,7 +200,7 @@ class Executor final : public EventHandler, public NetworkClient {
       }
       case kPost: {
         const Message& message = messages_[index];
-        network_.Send(connections_[message.connection].path.route, message.wire, index);
+        network_.Send(connections_[message.connection].route, message.wire, index);
         break;
       }
       case kWake:
@@ -228,8 +235,7 @@ class Executor final : public EventHandler, public NetworkClient {
     if (message.connection == kNone) {
       GroupDelivered(now, message.block);
     } else {
-      Delivered(now, message.work_end + connections_[message.connection].path.flight,
-                message.connection);
+      Delivered(now, message.work_end + CostAt(message.connection).flight, message.connection);
     }
   }
 
@@ -258,12 +264,26 @@ class Executor final : public EventHandler, public NetworkClient {
   // The flag follows the data: the receiver may go on when the bytes are there and what the
   // sender stored last has crossed the way too.
   void Delivered(SimTime now, SimTime last_store, std::uint32_t index) {
-    const SimTime ready = std::max(now, last_store) + connections_[index].path.reaction;
+    const SimTime ready = std::max(now, last_store) + CostAt(index).reaction;
     if (ready == now) {
       Arrive(now, index);
     } else {
       queue_.Schedule(ready, *this, Pack(kArrival, index));
     }
+  }
+
+  // Paths of equal cost share one entry; the newest are the likeliest.
+  std::uint32_t CostOf(ConnectionPath path) {
+    path.route = 0;
+    constexpr std::size_t kLookedAt = 16;
+    for (std::size_t i = costs_.size(); i-- > 0 && i + kLookedAt >= costs_.size();) {
+      if (costs_[i] == path) return static_cast<std::uint32_t>(i);
+    }
+    costs_.push_back(path);
+    return static_cast<std::uint32_t>(costs_.size() - 1);
+  }
+  const ConnectionPath& CostAt(std::uint32_t connection) const {
+    return costs_[connections_[connection].cost];
   }
 
   std::uint32_t FindConnection(std::uint32_t block, bool sends, const Peer& peer) {
@@ -276,7 +296,9 @@ class Executor final : public EventHandler, public NetworkClient {
       Connection& connection = connections_[index];
       if (connection.sender == kNone) {
         connection.sender = block;
-        connection.path = setting_.PathOf(own, peer);
+        const ConnectionPath path = setting_.PathOf(own, peer);
+        connection.route = path.route;
+        connection.cost = CostOf(path);
       } else if (connection.sender != block) {
         connection.sender = kSeveral;
       }
@@ -368,18 +390,22 @@ class Executor final : public EventHandler, public NetworkClient {
     }
   }
 
-  void LoadOp(BlockRun& run) {
+  static std::uint32_t StepOf(const BlockRun& run) {
+    return run.op_index < run.op_count ? run.program->At(run.op_index).step : 0;
+  }
+
+  void LoadOp(BlockRun& run, std::uint32_t block) {
     const PlanOp op = run.program->At(run.op_index);
     run.op_loaded = true;
     run.slice = 0;
     run.slices = op.slices;
     run.count = op.count;
-    run.step = op.step;
     run.combine = op.combine;
     run.posted = op.posted && op.combine == Combine::kBlock;
     run.reduces = !op.receive_from.empty() && (op.has_source || op.receive_from.size() > 1) &&
                   op.combine == Combine::kBlock;
-    run.wait_for = op.wait_for;
+    run.waits = !op.wait_for.empty();
+    if (run.waits) orders_[block].wait_for = op.wait_for;
     run.receive_count = static_cast<std::uint32_t>(op.receive_from.size());
     run.send_count = static_cast<std::uint32_t>(op.send_to.size());
     if (run.receive_count == 1 && op.receive_from[0] != run.from) {
@@ -402,6 +428,24 @@ class Executor final : public EventHandler, public NetworkClient {
     take(op.send_to, run.wide->send_to, run.wide->sends);
   }
 
+  // Else the wait is registered.
+  bool DependenciesAreDone(BlockRun& run, std::uint32_t block) {
+    std::span<const Dependency>& wait_for = orders_[block].wait_for;
+    for (; !wait_for.empty(); wait_for = wait_for.subspan(1)) {
+      const Dependency& dependency = wait_for.front();
+      BlockRun& other = runs_[dependency.block];
+      if (other.state == BlockState::kDone || other.op_index > dependency.op) continue;
+      run.state = BlockState::kWaitDependency;
+      BlockOrder& order = orders_[dependency.block];
+      (other.first_dependent == kNone ? other.first_dependent
+                                      : orders_[order.last_dependent].next_dependent) = block;
+      order.last_dependent = block;
+      return false;
+    }
+    run.waits = false;
+    return true;
+  }
+
   // True when the current slice may start now; else the wait is registered, or the block is at its
   // end.
   bool ReadyToStart(SimTime now, std::uint32_t block) {
@@ -415,20 +459,9 @@ class Executor final : public EventHandler, public NetworkClient {
         }
         return false;
       }
-      LoadOp(run);
+      LoadOp(run, block);
     }
-    while (!run.wait_for.empty()) {
-      const Dependency& dependency = run.wait_for.front();
-      BlockRun& other = runs_[dependency.block];
-      if (other.state != BlockState::kDone && other.op_index <= dependency.op) {
-        run.state = BlockState::kWaitDependency;
-        (other.first_dependent == kNone ? other.first_dependent
-                                        : runs_[other.last_dependent].next_dependent) = block;
-        other.last_dependent = block;
-        return false;
-      }
-      run.wait_for = run.wait_for.subspan(1);
-    }
+    if (run.waits && !DependenciesAreDone(run, block)) return false;
     if (run.receive_count != 0) {
       std::uint32_t alone = 0;
       std::uint32_t& k = run.receive_count == 1 ? alone : run.wide->ready_receives;
@@ -446,7 +479,7 @@ class Executor final : public EventHandler, public NetworkClient {
       std::uint32_t& k = run.send_count == 1 ? alone : run.wide->ready_sends;
       for (; k < run.send_count; ++k) {
         Connection& connection = connections_[SendOf(run, block, k)];
-        if (connection.sent - connection.credited >= connection.path.slots) {
+        if (connection.sent - connection.credited >= costs_[connection.cost].slots) {
           connection.waiting_sender = block;
           run.state = BlockState::kWaitCredit;
           return false;
@@ -508,7 +541,7 @@ class Executor final : public EventHandler, public NetworkClient {
     ++connection.sent;
     ++result_.messages;
     if (watched_ != nullptr) NoteSend(now, block, index, bytes);
-    const ConnectionPath& path = connection.path;
+    const ConnectionPath& path = costs_[connection.cost];
     const Bytes wire =
         path.wire_numerator == path.wire_denominator
             ? bytes
@@ -516,7 +549,7 @@ class Executor final : public EventHandler, public NetworkClient {
                     path.wire_denominator);
     const bool late = path.local || path.post.count() != 0;
     if (!late && !run.work_pending && path.flight.count() == 0 && connection.sender == block) {
-      network_.Send(path.route, wire, kPlainToken | (run.posted ? kPostedToken : 0) | index);
+      network_.Send(connection.route, wire, kPlainToken | (run.posted ? kPostedToken : 0) | index);
       return;
     }
     const std::uint32_t token =
@@ -526,7 +559,7 @@ class Executor final : public EventHandler, public NetworkClient {
     } else if (late) {
       queue_.Schedule(now + path.post, *this, Pack(kPost, token));
     } else {
-      network_.Send(path.route, wire, token);
+      network_.Send(connection.route, wire, token);
     }
   }
 
@@ -565,16 +598,17 @@ class Executor final : public EventHandler, public NetworkClient {
     BlockRun& run = runs_[block];
     if (now > run.work_end) result_.accounts[block].wait_link += now - run.work_end;
     if (on_span_) {
-      on_span_({block, run.step, run.since, now, Bytes(SliceCount(run) * element_bytes_)});
+      on_span_({block, StepOf(run), run.since, now, Bytes(SliceCount(run) * element_bytes_)});
     }
     for (std::uint32_t k = 0; k < run.receive_count; ++k) {
       const std::uint32_t index = ReceiveOf(run, block, k);
       Connection& connection = connections_[index];
       ++connection.consumed;
-      if (connection.path.credit_return.count() == 0 && connection.waiting_sender == kNone) {
+      const Picoseconds credit_return = costs_[connection.cost].credit_return;
+      if (credit_return.count() == 0 && connection.waiting_sender == kNone) {
         ++connection.credited;
       } else {
-        queue_.Schedule(now + connection.path.credit_return, *this, Pack(kCredit, index));
+        queue_.Schedule(now + credit_return, *this, Pack(kCredit, index));
       }
     }
     run.since = now;
@@ -585,7 +619,7 @@ class Executor final : public EventHandler, public NetworkClient {
     ++run.op_index;
     // Woken by events, so that the wake-up order does not depend on how deep this call is nested.
     for (std::uint32_t other = std::exchange(run.first_dependent, kNone); other != kNone;
-         other = std::exchange(runs_[other].next_dependent, kNone)) {
+         other = std::exchange(orders_[other].next_dependent, kNone)) {
       queue_.Schedule(now, *this, Pack(kWake, other));
     }
   }
@@ -632,7 +666,7 @@ class Executor final : public EventHandler, public NetworkClient {
       ++shown;
       const Block& block = plan_.blocks[b];
       out += fmt::format("\n  rank {} channel {} {} op {} of {} (step {}): ", block.rank,
-                         block.channel, block.role, run.op_index, run.op_count, run.step);
+                         block.channel, block.role, run.op_index, run.op_count, StepOf(run));
       out += Reason(b);
     }
     const std::string stall = network_.DescribeStall();
@@ -655,7 +689,7 @@ class Executor final : public EventHandler, public NetworkClient {
                    : fmt::format(
                          "waits for rank {} to free a slot (port {}; {} sent, {} of {} slots held)",
                          key.to, key.port, connection.sent, connection.sent - connection.credited,
-                         connection.path.slots);
+                         costs_[connection.cost].slots);
       }
     }
     if (run.state == BlockState::kWaitDependency) return "waits for another block of its rank";
@@ -673,8 +707,10 @@ class Executor final : public EventHandler, public NetworkClient {
   std::vector<ConnectionUse> uses_;  // By connection, when watched.
   EventQueue& queue_;
   std::vector<BlockRun> runs_;
+  std::vector<BlockOrder> orders_;
   std::uint64_t element_bytes_;
   std::vector<Connection> connections_;
+  std::vector<ConnectionPath> costs_ = std::vector<ConnectionPath>(1);
   NumberTable<ConnectionKey, ConnectionKeyHash> table_;  // Their numbers by key.
   std::vector<Message> messages_;
   static constexpr std::size_t kWorks = 16;

@@ -35,6 +35,7 @@ struct ConnectionPath {
   std::uint32_t wire_denominator = 1;
   /// Set instead of a route when the transfer stays in the GPU's own memory.
   bool local = false;
+  friend bool operator==(const ConnectionPath&, const ConnectionPath&) = default;
 };
 
 /// Group of a switch-combined op: registered multicast or reduction.

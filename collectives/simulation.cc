@@ -87,20 +87,27 @@ void CheckConnected(const Cluster& cluster, const std::vector<DeviceId>& gpus) {
 }
 
 struct UsableShares {
-  double nvlink = 1, nic = 1;
+  double nvlink = 1, nic = 1, pcie = 1;
   friend auto operator<=>(const UsableShares&, const UsableShares&) = default;
 };
 
-/// The cluster as this kind of traffic sees it: NVLinks of a GPU and links of a NIC carry at most
-/// the share of their raw rate that real kernels reach.
+/// The cluster as this kind of traffic sees it: NVLinks of a GPU, links of a NIC, and PCIe where it
+/// joins the GPUs carry at most the share of their raw rate that real kernels reach.
 Cluster UsableCluster(const Cluster& cluster, UsableShares shares) {
   Topology topology = cluster.topology();
   const auto is_nic = [&](DeviceId id) { return topology.devices[id].kind == DeviceKind::kNic; };
   for (std::size_t i = 0; i < topology.links.size(); ++i) {
     Link& link = topology.links[i];
     const bool of_nic = link.kind == LinkKind::kNetwork && (is_nic(link.from) || is_nic(link.to));
-    if ((link.kind != LinkKind::kNvlink && !of_nic) || link.down) continue;
-    const double share = of_nic ? shares.nic : shares.nvlink;
+    double share = 1;
+    if (of_nic) {
+      share = shares.nic;
+    } else if (link.kind == LinkKind::kNvlink) {
+      share = shares.nvlink;
+    } else if (link.kind == LinkKind::kPcie) {
+      share = shares.pcie;
+    }
+    if (share >= 1 || link.down) continue;
     // `share` is of payload; the network takes its frame overhead off again, so it is given back
     // here. Never above the raw rate.
     const double payload_share = LinkWireFormat(topology, static_cast<LinkId>(i)).Efficiency();
@@ -494,6 +501,11 @@ struct Simulation::Impl final : ExecutionSetting {
       }
       host_launch = HostLaunch(query, options.gpus_per_thread, gpu, constants.shared());
       shares.nvlink = UsableLinkShare(query, gpu);
+      if (!query.several_nodes && facts.path != timing::InNodePath::kNvlink) {
+        shares.pcie = facts.path == timing::InNodePath::kPciePeer
+                          ? constants.shared().pcie_peer_share
+                          : constants.shared().pcie_host_share;
+      }
       if (query.several_nodes && !fabric_class.empty())
         shares.nic = UsableNicShare(query, constants.Fabric(fabric_class), facts.nic_rate);
     }

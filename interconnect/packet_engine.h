@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "interconnect/arbiter.h"
@@ -137,7 +138,7 @@ class PacketEngine final : public EventHandler {
   /// @throws ConfigError when the head-room of a buffer's links is more than the buffer.
   std::uint32_t AddLink(const LinkOptions& options);
   /// A chain of links, empty where source and target are one device. `channels`: virtual channel on
-  /// each link, which gets more where it has fewer; empty = 0 everywhere. Contract: idle.
+  /// each link, which gets more where it has fewer; empty = 0 everywhere.
   RouteId AddRoute(std::span<const std::uint32_t> links,
                    std::span<const std::uint8_t> channels = {});
   /// Gives the source of a route a window, a rate, a NIC. Contract: once per route, before its
@@ -498,7 +499,7 @@ class PacketEngine final : public EventHandler {
   std::vector<std::vector<MergeSlot>> merges_;
   std::vector<std::uint32_t> free_bursts_, free_messages_, free_segments_, free_shared_,
       free_merges_;
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> transit_;  ///< (in, out) -> queue, sorted.
+  std::unordered_map<std::uint64_t, std::uint32_t> transit_;  ///< (in, out) -> queue; never walked.
   std::vector<SharedBuffer> buffers_;
   std::vector<Endpoint> endpoints_;
   std::vector<Stripe> stripes_;

@@ -101,12 +101,12 @@ std::uint32_t PacketEngine::TransitQueue(std::uint32_t in_link, std::uint8_t in_
   const std::uint64_t key = static_cast<std::uint64_t>(in_link) << 36 |
                             static_cast<std::uint64_t>(in_lane) << 32 |
                             static_cast<std::uint64_t>(link) << 4 | lane;
-  const auto at = std::lower_bound(transit_.begin(), transit_.end(), std::pair{key, 0U});
-  if (at != transit_.end() && at->first == key) return at->second;
+  const auto [at, fresh] = transit_.try_emplace(key, 0);
+  if (!fresh) return at->second;
   const std::uint32_t queue = NewQueue(link, in_link, false);
   queues_[queue].lane = lane;
   queues_[queue].in_lane = in_lane;
-  transit_.insert(at, {key, queue});
+  at->second = queue;
   return queue;
 }
 

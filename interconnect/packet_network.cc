@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <unordered_map>
 
 #include "interconnect/catalogue.h"
 #include "interconnect/packet_options.h"
@@ -355,7 +356,14 @@ struct PacketNetwork::Impl {
   EventQueue queue;
   PacketEngine engine;
   std::vector<std::vector<LinkId>> links_out;
-  std::map<Route, RouteId> routes;
+  struct RouteHash {
+    std::size_t operator()(const Route& route) const {
+      std::uint64_t state = route.size();
+      for (const LinkId link : route) state = (state ^ link) * 1099511628211ULL;  // FNV-1a's prime.
+      return static_cast<std::size_t>(state ^ (state >> 32));
+    }
+  };
+  std::unordered_map<Route, RouteId, RouteHash> routes;  ///< Never walked.
   std::map<DeviceId, std::uint32_t> buffers;
   std::vector<bool> buffered;  ///< By link: without credits.
   ChannelOrder order;

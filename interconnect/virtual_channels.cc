@@ -37,9 +37,9 @@ std::vector<std::uint8_t> ChannelOrder::Assign(std::span<const std::uint32_t> ro
 }
 
 bool ChannelOrder::Add(std::uint32_t first, std::uint32_t second) {
-  std::vector<std::uint32_t>& next = channels_[first].next;
   if (first == second) return false;
-  if (std::find(next.begin(), next.end(), second) != next.end()) return true;
+  const std::uint64_t dependency = std::uint64_t{first} << 32 | second;
+  if (known_.contains(dependency)) return true;
   const std::uint64_t low = channels_[second].place;
   const std::uint64_t high = channels_[first].place;
   if (low < high) {
@@ -76,6 +76,7 @@ bool ChannelOrder::Add(std::uint32_t first, std::uint32_t second) {
     std::sort(places.begin(), places.end());
     for (std::size_t i = 0; i < all.size(); ++i) channels_[all[i]].place = places[i];
   }
+  known_.insert(dependency);
   channels_[first].next.push_back(second);
   channels_[second].previous.push_back(first);
   return true;

@@ -5,9 +5,10 @@
 // for one another has no cycle. On a ring this puts a date line where the circle would close.
 
 #include <cstdint>
-#include <map>
 #include <set>
 #include <span>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -40,7 +41,8 @@ class ChannelOrder {
   bool Add(std::uint32_t first, std::uint32_t second);
 
   std::uint32_t most_;
-  std::map<std::uint64_t, std::uint32_t> indices_;
+  std::unordered_map<std::uint64_t, std::uint32_t> indices_;  ///< Never walked.
+  std::unordered_set<std::uint64_t> known_;                   ///< Dependencies added so far.
   std::vector<Channel> channels_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> circles_;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -11,6 +10,7 @@
 #include "interconnect/catalogue.h"
 #include "interconnect/packet_options.h"
 #include "interconnect/route_choice.h"
+#include "interconnect/switch_tree.h"
 #include "interconnect/virtual_channels.h"
 #include "interconnect/wire_format.h"
 #include "sim/check.h"
@@ -38,89 +38,6 @@ LinkTiming::Options TimingOf(const Topology& topology, LinkId id,
           .frame_overhead = Bytes(format.overhead),
           .forward_after = ForwardAfter(link, format, options)};
 }
-
-/// The network switches below a hub that copy or reduce (SHARP): every one that the ways of two or
-/// more members share. Around a hub inside a host (NVSwitch) there is one level.
-class GroupTree {
- public:
-  using Chain = std::function<std::vector<LinkId>(DeviceId device, DeviceId hub)>;
-  GroupTree(const Topology& topology, DeviceId hub, Chain chain, bool down)
-      : topology_(topology), hub_(hub), chain_(std::move(chain)), down_(down) {
-    levels_ = topology.devices[hub].kind == DeviceKind::kNetworkSwitch;
-  }
-
-  void Add(DeviceId member) { members_.push_back(EdgeOf(member)); }
-
-  /// A switch with one input and one output is a part of its link.
-  void DropNodesThatOnlyPass() {
-    std::vector<std::uint32_t> branches(inner_.size() + 1);
-    for (const auto& edge : inner_) ++branches[edge.node];
-    for (const auto& edge : members_) ++branches[edge.node];
-    std::vector<std::uint32_t> number(inner_.size() + 1);
-    std::vector<PacketEngine::TreeEdge> kept;
-    const auto resolve = [&](PacketEngine::TreeEdge edge) {
-      while (edge.node != 0 && branches[edge.node] == 1) {
-        const PacketEngine::TreeEdge& beyond = inner_[edge.node - 1];
-        edge.links.insert(down_ ? edge.links.begin() : edge.links.end(), beyond.links.begin(),
-                          beyond.links.end());
-        edge.node = beyond.node;
-      }
-      edge.node = number[edge.node];
-      return edge;
-    };
-    for (std::size_t i = 0; i < inner_.size(); ++i) {
-      if (branches[i + 1] == 1) continue;
-      kept.push_back(resolve(inner_[i]));
-      number[i + 1] = static_cast<std::uint32_t>(kept.size());
-    }
-    for (PacketEngine::TreeEdge& edge : members_) edge = resolve(std::move(edge));
-    inner_ = std::move(kept);
-  }
-  const std::vector<PacketEngine::TreeEdge>& inner() const { return inner_; }
-  const std::vector<PacketEngine::TreeEdge>& members() const { return members_; }
-
- private:
-  /// From a device to the next switch towards the hub.
-  PacketEngine::TreeEdge EdgeOf(DeviceId device) {
-    std::vector<LinkId> links = chain_(device, hub_);
-    DeviceId next = hub_;
-    if (levels_) {
-      // Nearest to the device: the first link's end on the way up, the last one's start down.
-      const std::size_t count = links.size();
-      for (std::size_t i = 0; i + 1 < count; ++i) {
-        const Link& link = topology_.links[down_ ? links[count - 1 - i] : links[i]];
-        const DeviceId at = down_ ? link.from : link.to;
-        if (topology_.devices[at].kind != DeviceKind::kNetworkSwitch) continue;
-        next = at;
-        if (down_) {
-          links.erase(links.begin(), links.end() - static_cast<std::ptrdiff_t>(i + 1));
-        } else {
-          links.resize(i + 1);
-        }
-        break;
-      }
-    }
-    return {.node = NodeOf(next), .links = std::move(links)};
-  }
-  std::uint32_t NodeOf(DeviceId device) {
-    if (device == hub_) return 0;
-    if (const auto known = nodes_.find(device); known != nodes_.end()) return known->second;
-    PacketEngine::TreeEdge edge = EdgeOf(device);  // Its nearer node comes first.
-    inner_.push_back(std::move(edge));
-    const auto node = static_cast<std::uint32_t>(inner_.size());
-    nodes_.emplace(device, node);
-    return node;
-  }
-
-  const Topology& topology_;
-  DeviceId hub_;
-  Chain chain_;
-  bool down_;
-  bool levels_ = false;
-  std::map<DeviceId, std::uint32_t> nodes_;
-  std::vector<PacketEngine::TreeEdge> inner_;
-  std::vector<PacketEngine::TreeEdge> members_;
-};
 
 }  // namespace
 
@@ -512,7 +429,7 @@ RouteId PacketNetwork::AddRoute(const Route& route) {
 GroupId PacketNetwork::AddGroup(GroupKind kind, DeviceId hub, DeviceId owner,
                                 std::span<const DeviceId> members) {
   const bool down = kind == GroupKind::kMulticast;
-  GroupTree tree(
+  SwitchTree tree(
       impl_->topology, hub,
       [this, down](DeviceId device, DeviceId centre) {
         return down ? impl_->ShortestChain(centre, device) : impl_->ShortestChain(device, centre);

@@ -161,6 +161,48 @@ TEST(SwitchTreeTest, LeavesReduceAndCopySoThatAnUplinkCarriesEachByteOnce) {
   EXPECT_LE(reduced, idle + Nanoseconds(10));
 }
 
+TEST(SwitchTreeTest, ThreeLevelsReduceAtEachOne) {
+  // 16 GPUs on 8 leaves, 4 aggregations, 2 spines that hang at the core.
+  Topology topology;
+  for (std::uint32_t i = 0; i < 16; ++i) topology.devices.push_back({.name = "gpu"});
+  std::vector<LinkId> up;  // Of each device but the core.
+  DeviceId first = 0;
+  for (std::uint32_t count = 16; count > 1; count /= 2) {
+    const auto next = static_cast<DeviceId>(topology.devices.size());
+    for (std::uint32_t i = 0; i < count / 2; ++i) {
+      topology.devices.push_back({.name = "switch", .kind = DeviceKind::kNetworkSwitch});
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+      up.push_back(static_cast<LinkId>(topology.links.size()));
+      for (const auto& [from, to] :
+           {std::pair{first + i, next + i / 2}, std::pair{next + i / 2, first + i}}) {
+        topology.links.push_back(
+            {from, to, LinkKind::kNetwork, 0, 1, GigabitsPerSecond(400), Nanoseconds(500)});
+      }
+    }
+    first = next;
+  }
+  const auto core = static_cast<DeviceId>(topology.devices.size() - 1);
+  PacketNetwork network(topology);
+  Ends ends;
+  network.set_client(&ends);
+  std::vector<DeviceId> members;
+  for (DeviceId gpu = 0; gpu < 16; ++gpu) members.push_back(gpu);
+  network.SendGroup(network.AddGroup(GroupKind::kReduce, core, 3, members), MiB(1), 0);
+  network.RunToIdle();
+  for (const LinkId link : up) EXPECT_EQ(network.link_use()[link].payload, MiB(1)) << link;
+  network.Reset();
+  const Picoseconds idle = SerializationTime(MiB(1) + Bytes(256 * 26), GigabitsPerSecond(400)) +
+                           8 * Nanoseconds(500) + 4 * Nanoseconds(100);
+  EXPECT_GE(ends.at.at(0), idle);
+  EXPECT_LE(ends.at.at(0), idle + Nanoseconds(20));
+  ends.at.clear();
+  network.SendGroup(network.AddGroup(GroupKind::kMulticast, core, 3, members), MiB(1), 0);
+  network.RunToIdle();
+  for (const LinkId link : up) EXPECT_EQ(network.link_use()[link + 1].payload, MiB(1)) << link;
+  network.Reset();
+}
+
 TEST(SwitchTreeTest, ALeafWithOneMemberIsPartOfItsLink) {
   const Topology topology = TwoLeaves();
   PacketNetwork network(topology);

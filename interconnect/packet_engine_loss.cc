@@ -68,7 +68,7 @@ void PacketEngine::Replay(std::uint32_t link_id, Bytes payload, Bytes wire,
   } while (link.options.error_rate > 0 && link.random.Unit() < link.options.error_rate);
 }
 
-/// The frame is gone. A later frame of the message that comes in shows the gap, and the source
+/// The frame is gone. A later frame of the connection that comes in shows the gap, and the source
 /// hears of it a round trip later; after the last frame only the source's timer can.
 void PacketEngine::Resend(std::uint32_t burst_id, std::uint32_t link_id, SimTime lost_at) {
   Burst& burst = bursts_[burst_id];
@@ -98,7 +98,9 @@ void PacketEngine::Resend(std::uint32_t burst_id, std::uint32_t link_id, SimTime
   }
   const std::uint32_t most = tcp ? kTcpRetries : retry_options_.retry_count;
   if (burst.tries++ == most) RetriesExhausted(message, burst.tries, timeout, link.options.name);
-  const bool last = burst.index + 1 == BurstCount(message);
+  // Frames of later messages of the connection show a gap as well as those of this one.
+  const bool last = burst.index + 1 == BurstCount(message) &&
+                    (!message.ordered || open_orders_[message.route].last == message_id);
   const bool seen = !last && burst.tries == 1 && !IsDown(link, lost_at, lost_at) &&
                     link.random.Unit() >= link.options.error_rate;
   // TCP waits twice as long each time (RFC 6298, 5.5), up to 2 minutes.

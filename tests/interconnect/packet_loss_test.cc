@@ -107,6 +107,16 @@ TEST_P(PacketLossTest, TheLastFrameIsMissedForExactlyOneTimeout) {
 INSTANTIATE_TEST_SUITE_P(Repeat, PacketLossTest, ::testing::Bool(),
                          [](const auto& param) { return param.param ? "GoBackN" : "Selective"; });
 
+TEST(PacketLossOrderTest, ALaterMessageShowsTheGapAtTheEndOfAnEarlierOne) {
+  const Picoseconds clean = TimeWith({});
+  for (const bool back : {false, true}) {
+    const Picoseconds lost =
+        TimeWith({.go_back_n = back, .broken_link = 0, .broken_frame = 2 * 64 - 1});
+    EXPECT_GT(lost, clean);
+    EXPECT_LT(lost, clean + Microseconds(5)) << "no time-out of 4.2 ms";
+  }
+}
+
 TEST(PacketLossOrderTest, GoingBackSendsMoreThanTheLostFrame) {
   std::uint64_t frames[2];
   for (const bool back : {false, true}) {

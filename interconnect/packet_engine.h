@@ -134,7 +134,8 @@ class PacketEngine final : public EventHandler {
   explicit PacketEngine(EventQueue& queue) : queue_(queue) {}
 
   /// Memory that several links without credits share at their end.
-  std::uint32_t AddBuffer(Bytes capacity);
+  /// `grows`: never smaller than twice the head-room of its links.
+  std::uint32_t AddBuffer(Bytes capacity, bool grows = false);
   /// @throws ConfigError when the head-room of a buffer's links is more than the buffer.
   std::uint32_t AddLink(const LinkOptions& options);
   /// A chain of links, empty where source and target are one device. `channels`: virtual channel on

@@ -10,8 +10,8 @@
 
 namespace windtunnel {
 
-std::uint32_t PacketEngine::AddBuffer(Bytes capacity) {
-  buffers_.emplace_back(capacity);
+std::uint32_t PacketEngine::AddBuffer(Bytes capacity, bool grows) {
+  buffers_.emplace_back(capacity, grows);
   return static_cast<std::uint32_t>(buffers_.size() - 1);
 }
 

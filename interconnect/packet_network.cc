@@ -106,26 +106,32 @@ struct PacketNetwork::Impl {
            LinkProtocol(topology, id) == "ethernet";
   }
 
-  Bytes BufferOf(DeviceId id) const {
-    const Device& device = topology.devices[id];
-    if (device.kind != DeviceKind::kNetworkSwitch) return kNicBuffer;
-    if (options.switch_buffer.count() != 0) return options.switch_buffer;
-    if (const auto it = device.attributes.find("buffer"); it != device.attributes.end()) {
-      return ParseSize(it->second, {.file = topology.source, .field = device.name + ".buffer"});
-    }
-    const DeviceModel* model = Catalogue::Shipped().FindDevice(device.model);
-    if (model != nullptr && model->buffer.count() != 0) return model->buffer;
-    const auto ports = static_cast<std::uint64_t>(std::count_if(
-        topology.links.begin(), topology.links.end(),
-        [id](const Link& link) { return link.to == id && link.kind == LinkKind::kNetwork; }));
-    return std::max(kDefaultSwitchBuffer, ports * kBufferPerPort);
-  }
-
   /// Shared memory of the device at the end of a link without credits.
   std::uint32_t BufferId(DeviceId device) {
     const auto [at, fresh] = buffers.try_emplace(device, 0);
-    if (fresh) at->second = engine.AddBuffer(BufferOf(device));
+    if (fresh) at->second = NewBuffer(device);
     return at->second;
+  }
+  std::uint32_t NewBuffer(DeviceId id) {
+    const Device& device = topology.devices[id];
+    if (device.kind != DeviceKind::kNetworkSwitch) return engine.AddBuffer(kNicBuffer, true);
+    if (options.switch_buffer.count() != 0) return engine.AddBuffer(options.switch_buffer);
+    if (const auto it = device.attributes.find("buffer"); it != device.attributes.end()) {
+      return engine.AddBuffer(
+          ParseSize(it->second, {.file = topology.source, .field = device.name + ".buffer"}));
+    }
+    const auto ports = static_cast<std::uint64_t>(std::count_if(
+        topology.links.begin(), topology.links.end(),
+        [id](const Link& link) { return link.to == id && link.kind == LinkKind::kNetwork; }));
+    const DeviceModel* model = Catalogue::Shipped().FindDevice(device.model);
+    if (model == nullptr || model->buffer.count() == 0) {
+      return engine.AddBuffer(std::max(kDefaultSwitchBuffer, ports * kBufferPerPort), true);
+    }
+    // A switch with more ports than the product has stands for several.
+    const std::uint64_t products =
+        model->ports == 0 ? 1
+                          : std::max<std::uint64_t>((ports + model->ports - 1) / model->ports, 1);
+    return engine.AddBuffer(products * model->buffer);
   }
 
   /// What holds back the source of a route; nothing where all of it is off.

@@ -62,8 +62,13 @@ constexpr Bytes PfcHeadroom(BitsPerSecond rate, Picoseconds propagation, Picosec
 /// Memory that all incoming links of a switch share; head-room is set apart.
 class SharedBuffer {
  public:
-  explicit SharedBuffer(Bytes capacity = Bytes(0)) : capacity_(capacity) {}
-  void Reserve(Bytes headroom) { reserved_ += headroom; }
+  /// `grows`: a stand-in for some product, never smaller than twice its head-room.
+  explicit SharedBuffer(Bytes capacity = Bytes(0), bool grows = false)
+      : capacity_(capacity), grows_(grows) {}
+  void Reserve(Bytes headroom) {
+    reserved_ += headroom;
+    if (grows_) capacity_ = std::max(capacity_, 2 * reserved_);
+  }
   void Add(Bytes size) { used_ += size; }
   /// Counts what is in it now towards the deepest level.
   void Note() { deepest_ = std::max(deepest_, used_); }
@@ -90,6 +95,7 @@ class SharedBuffer {
 
  private:
   Bytes capacity_;
+  bool grows_;
   Bytes reserved_;
   Bytes used_;
   Bytes deepest_;

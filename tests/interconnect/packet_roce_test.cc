@@ -316,6 +316,21 @@ TEST(RoceTest, PausesInACircleStandStillAndSaySo) {
   }
 }
 
+TEST(RoceTest, AStandInSwitchHasRoomForLongCablesAndAProductCountsOncePerItsPorts) {
+  Topology star = Star(8, "roce");
+  for (Link& link : star.links) {
+    link.rate = GigabitsPerSecond(800);
+    link.latency = Milliseconds(1);  // 100 MB under way on each cable.
+  }
+  const PacketNetwork network(star);
+  const SharedBuffer& buffer = network.engine().buffer(0);
+  EXPECT_EQ(buffer.capacity(), 2 * buffer.reserved());
+  EXPECT_GT(buffer.reserved(), 8 * Bytes(200'000'000));
+  Topology wide = Star(130, "roce");
+  wide.devices.back().model = "tomahawk-4";  // 64 ports.
+  EXPECT_EQ(PacketNetwork(wide).engine().buffer(0).capacity(), 3 * Bytes(113'000'000));
+}
+
 /// 9 leaves of 16 hosts, 4 spines, all links alike.
 struct LeafSpine {
   LeafSpine() {

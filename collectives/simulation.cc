@@ -278,6 +278,11 @@ struct Simulation::Impl final : ExecutionSetting {
     std::vector<const nccl::SearchedHost*> hosts;
     const bool one_domain = nodes.size() > 1 && facts.nodes == 1;
     if (one_domain) return MakeDomainJob(environment, nodes);
+    if (SharesNvlinkDomain(nodes)) {
+      notes.push_back(
+          "several NVLink domains of several hosts: NCCL's decisions are made host by host, data "
+          "move over NVLink where it joins them");
+    }
     for (const std::vector<Rank>& ranks : nodes) {
       std::vector<int> devs;
       for (const Rank rank : ranks)
@@ -307,6 +312,12 @@ struct Simulation::Impl final : ExecutionSetting {
     nccl::NodeSearchResult result = nccl::SearchNode(document, request);
     for (const std::string& warning : result.warnings) notes.push_back(warning);
     return result;
+  }
+
+  // The first two hosts are joined by NVLink.
+  bool SharesNvlinkDomain(const std::vector<std::vector<Rank>>& nodes) {
+    return nodes.size() > 1 && paths->Between(nodes[0].front(), nodes[1].front(), {}).transport ==
+                                   Transport::kPeerToPeer;
   }
 
   // Hosts of one NVLink domain: one system over all of them.

@@ -326,19 +326,19 @@ class HostReader {
 
 void AddHosts(const Topology& host, std::uint64_t nodes, const InputFault& where, Topology* out) {
   if (nodes == 0) Refuse(where, "0", "is no count of hosts:", "at least 1");
-  if (nodes > kMaxHosts || out->node_count + nodes > kMaxHosts ||
+  if (nodes > kMaxHosts || out->node_count + nodes * host.node_count > kMaxHosts ||
       out->devices.size() + nodes * host.devices.size() > kMaxDevices ||
       out->links.size() + nodes * host.links.size() > kMaxLinks) {
     Refuse(
         where, fmt::format("{}", nodes), "makes too large a cluster:",
         fmt::format("at most {} hosts, {} devices, {} links", kMaxHosts, kMaxDevices, kMaxLinks));
   }
-  if (host.node_count != 1) {
-    Refuse(where, host.name, fmt::format("is {} hosts itself:", host.node_count), "one host");
-  }
   out->devices.reserve(out->devices.size() + nodes * host.devices.size());
   out->links.reserve(out->links.size() + nodes * host.links.size());
-  for (std::uint64_t i = 0; i < nodes; ++i) AppendHost(host, out->node_count++, out);
+  for (std::uint64_t i = 0; i < nodes; ++i) {
+    AppendHost(host, out->node_count, out);
+    out->node_count += host.node_count;
+  }
   out->warnings.insert(out->warnings.end(), host.warnings.begin(), host.warnings.end());
   out->notes.insert(out->notes.end(), host.notes.begin(), host.notes.end());
 }
@@ -385,11 +385,20 @@ Topology BuildTemplate(const proto::TemplateEntry& entry, const std::string& pat
 
 void AppendHost(const Topology& host, std::uint32_t node, Topology* out) {
   const auto base = static_cast<DeviceId>(out->devices.size());
+  // What stands outside the hosts of a domain is named by them: "nodes18-35/nvswitch".
+  const bool one = host.node_count == 1;
+  const std::string shared = one ? fmt::format("node{}/", node)
+                                 : fmt::format("nodes{}-{}/", node, node + host.node_count - 1);
   for (const Device& device : host.devices) {
     out->devices.push_back(device);
     Device& copy = out->devices.back();
-    copy.name = fmt::format("node{}/{}", node, device.name);
-    if (copy.node != kNoNode) copy.node = node;
+    if (one || device.node == kNoNode) {
+      copy.name = shared + device.name;
+    } else {
+      const std::size_t slash = device.name.find('/');
+      copy.name = fmt::format("node{}{}", node + device.node, device.name.substr(slash));
+    }
+    if (copy.node != kNoNode) copy.node = node + device.node;
   }
   for (Link link : host.links) {
     link.from += base;

@@ -37,12 +37,13 @@ Topology BuildTemplate(const proto::TemplateEntry& entry, const std::string& pat
                        const proto::FieldLines& lines, const std::string& file_name,
                        const Catalogue& catalogue);
 
-/// Adds a copy of the one-host topology `host` as host number `node`, its names behind
-/// "node<node>/". Contract: `out->node_count` is counted by the caller.
+/// Adds a copy of `host` from host number `node` on, its names behind "node<node>/". Several hosts
+/// (an NVLink domain) keep their order; what stands outside them is named by its hosts:
+/// "nodes18-35/nvswitch". Contract: `out->node_count` is counted by the caller.
 void AppendHost(const Topology& host, std::uint32_t node, Topology* out);
 
-/// `nodes` copies of a one-host topology. @throws ConfigError when `host` is several hosts or is on
-/// a network already.
+/// `nodes` copies of a host or a domain of hosts. @throws ConfigError when it is on a network
+/// already.
 Topology MultiplyHosts(const Topology& host, std::uint32_t nodes, const InputFault& where);
 
 /// Every device and link by name, nothing folded: reads back equal.

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <set>
 
 #include "interconnect/cluster.h"
 #include "interconnect/route_choice.h"
+#include "interconnect/topology_file.h"
 
 namespace windtunnel {
 namespace {
@@ -283,6 +285,29 @@ TEST(RouteChoiceTest, EcmpIsSeededAndSpreads) {
 TEST(RouteChoiceTest, UnknownPoliciesAreNamed) {
   EXPECT_EQ(ParseRoutePolicy("adaptive", {}), RoutePolicy::kAdaptive);
   EXPECT_THROW(ParseRoutePolicy("adaptiv", {.field = "--routing"}), ConfigError);
+}
+
+TEST(NvlinkDomains, TwoRacksKeepTheirOwnSwitchesAndShareTheNetwork) {
+  const Topology racks = LoadTopology("gb200-nvl72*2:ib-ndr-rail");
+  EXPECT_EQ(racks.node_count, 36u);
+  const Cluster cluster(racks);
+  ASSERT_EQ(cluster.gpus().size(), 144u);
+  ASSERT_TRUE(racks.Find("nodes0-17/nvswitch").has_value());
+  ASSERT_TRUE(racks.Find("nodes18-35/nvswitch").has_value());
+  const auto kinds = [&](const char* from, const char* to) {
+    std::set<LinkKind> found;
+    const auto route = cluster.FindRoute(*racks.Find(from), *racks.Find(to));
+    EXPECT_TRUE(route.has_value()) << from << " " << to;
+    for (const LinkId link : *route) found.insert(racks.links[link].kind);
+    return found;
+  };
+  // Inside a rack NVLink alone, between racks the network.
+  EXPECT_EQ(kinds("node0/gpu0", "node17/gpu3"), std::set<LinkKind>{LinkKind::kNvlink});
+  EXPECT_EQ(kinds("node18/gpu0", "node35/gpu3"), std::set<LinkKind>{LinkKind::kNvlink});
+  EXPECT_TRUE(kinds("node17/gpu0", "node18/gpu0").contains(LinkKind::kNetwork));
+  std::uint64_t rails = 0;
+  for (const Device& device : racks.devices) rails += device.kind == DeviceKind::kNic;
+  EXPECT_EQ(rails, 144u);
 }
 
 }  // namespace

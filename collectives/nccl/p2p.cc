@@ -132,14 +132,16 @@ class MessagePlanner {
     most_ = comm.p2p.per_peer;
     least_ = most_;
     while (least_ * comm.rank_count() > comm.p2p.count && least_ > 1) least_ /= 2;
+    const NcclVersion& version = constants.version;
+    group_size_ =
+        version >= NcclVersion{2, 28, 3} ? P2pGroupSize(comm, version) : comm.max_local_ranks;
   }
 
   int Base(int round) const {
     const NcclVersion& version = constants_.version;
     int base = round;
     if (comm_.node_count() > 1) {
-      const int size =
-          version >= NcclVersion{2, 28, 3} ? P2pGroupSize(comm_, version) : comm_.max_local_ranks;
+      const int size = group_size_;
       const int batch = constants_.planning.p2p_per_batch;
       base = round / size * ((size + batch - 1) / batch) + round % size / batch;
     }
@@ -203,6 +205,7 @@ class MessagePlanner {
   const Rank rank_;
   int most_ = 1;
   int least_ = 1;
+  int group_size_ = 1;
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ Picoseconds TimeFor(Wide work, std::uint64_t rate) {
   return Picoseconds(static_cast<std::uint64_t>((work + rate - 1) / rate));
 }
 
-// What begins or ends waits at most this part of the shortest message for its new rate (see
+// What begins or ends waits at most this part of a short message for its new rate (see
 // Options::many_flows).
 constexpr std::uint64_t kSharingsPerMessage = 32;
 // What is free of a link is taken from this part of the rate that a message could have. ASSUMED.
@@ -631,21 +631,27 @@ void FlowNetwork::FillComponent(SimTime now) {
     ComponentFlow& flow = component_flows_[place];
     if (!flow.fixed) Fix(flow, kNone, flow.solo_rate, now);
   }
-  if (options_.many_flows != 0 && component_flows_.size() > options_.many_flows) {
-    share_not_before_ = now + ShortestMessage() / kSharingsPerMessage;
+  if (options_.many_flows != 0 && completions_.size() > options_.many_flows) {
+    share_not_before_ = now + ShortMessage() / kSharingsPerMessage;
   }
 }
 
-// At present rates, of the flows that were just given theirs.
-Picoseconds FlowNetwork::ShortestMessage() {
-  double shortest = 1e18;
+// At present rates, of the flows that were just given less than they could have; all but one in
+// twenty of their messages are longer.
+Picoseconds FlowNetwork::ShortMessage() {
+  message_times_.clear();
   for (const ComponentFlow& entry : component_flows_) {
     const Flow& flow = flows_[entry.flow];
-    shortest = std::min(shortest, static_cast<double>(SoloTime(flow).count()) *
-                                      static_cast<double>(flow.solo_rate) /
-                                      static_cast<double>(std::max<std::uint64_t>(flow.rate, 1)));
+    if (flow.bound_link == kNone) continue;
+    message_times_.push_back(static_cast<double>(SoloTime(flow).count()) *
+                             static_cast<double>(flow.solo_rate) /
+                             static_cast<double>(std::max<std::uint64_t>(flow.rate, 1)));
   }
-  return Picoseconds(static_cast<std::uint64_t>(shortest));
+  if (message_times_.empty()) return Picoseconds(0);
+  const auto short_one =
+      message_times_.begin() + static_cast<std::ptrdiff_t>(message_times_.size() / 20);
+  std::nth_element(message_times_.begin(), short_one, message_times_.end());
+  return Picoseconds(static_cast<std::uint64_t>(std::min(*short_one, 1e18)));
 }
 
 void FlowNetwork::Fix(ComponentFlow& entry, std::uint32_t bound_link, std::uint64_t rate,

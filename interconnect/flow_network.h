@@ -36,9 +36,9 @@ class FlowNetwork final : public Network {
     /// routes' first-in first-out kept, no run of any level is faster.
     bool contention = true;
     /// When more flows than this share, their rates are computed anew no more often than 32 times
-    /// while the shortest message passes, or when an eighth of them has begun or ended. In between,
-    /// what has ended leaves its rate free and what begins takes what is free, so that no link
-    /// ever carries too much. 0 = always at once.
+    /// while a short message passes (19 of 20 are longer), or when an eighth of them has begun or
+    /// ended. In between, what has ended leaves its rate free and what begins takes what is free,
+    /// so that no link ever carries too much. 0 = always at once.
     std::size_t many_flows = 2048;
   };
   /// `cluster` must outlive the network.
@@ -233,7 +233,7 @@ class FlowNetwork final : public Network {
   void CollectComponent();
   void FillComponent(SimTime now);
   void SinkFirstShare();
-  Picoseconds ShortestMessage();
+  Picoseconds ShortMessage();
   void Fix(ComponentFlow& entry, std::uint32_t bound_link, std::uint64_t rate, SimTime now);
   void FlushCounters(Flow& flow) const;
 
@@ -276,6 +276,7 @@ class FlowNetwork final : public Network {
   std::vector<std::uint32_t> link_flows_;
   std::vector<std::uint32_t> flow_links_;
   std::vector<std::uint32_t> by_solo_rate_;
+  std::vector<double> message_times_;
   struct Share {
     std::uint64_t share;
     std::uint32_t link;

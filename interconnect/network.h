@@ -68,8 +68,8 @@ class Network {
   virtual std::span<const LinkUse> link_use() const = 0;
   /// Messages sent and not yet delivered.
   virtual std::uint64_t open_messages() const = 0;
-  /// For the watchdog: which link waits for what, who holds its credits. Empty when nothing is
-  /// stuck.
+  /// For the diagnosis of a run that stands still: which link waits for what, who holds its
+  /// credits. Empty when nothing is stuck.
   virtual std::string DescribeStall() const = 0;
   /// Clears counters and time for the next run; routes and groups stay. Contract: idle.
   virtual void Reset() = 0;

@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "sim/error.h"
-#include "sim/watchdog.h"
 
 namespace windtunnel {
 namespace {
@@ -59,47 +58,6 @@ TEST(VcdSinkTest, SpansThatTouchStayOneAndTimesAscend) {
   EXPECT_THAT(text, testing::HasSubstr("$var wire 1 ! gpu0_->_switch $end"));
   EXPECT_EQ(text.substr(text.find("#0\n")),
             "#0\n0!\n0\"\n#10\n1!\n#15\n1\"\n#30\n0!\n#35\n1!\n#36\n0!\n#40\n0\"\n#100\n");
-}
-
-TEST(WatchdogTest, NamesWhatIsOpen) {
-  Watchdog watchdog;
-  std::string open;
-  watchdog.Watch([&open] { return open; });
-  EXPECT_NO_THROW(watchdog.CheckIdle(At(0)));
-  open = "rank 3: all_reduce waits for rank 2";
-  try {
-    watchdog.CheckIdle(At(5'000'000));
-    FAIL();
-  } catch (const SimulationError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("at 5.00 us"));
-    EXPECT_THAT(error.what(), testing::HasSubstr(open));
-  }
-}
-
-class Again final : public EventHandler {
- public:
-  explicit Again(EventQueue& queue) : queue_(queue) {}
-  void OnEvent(SimTime now, std::uint64_t) override { queue_.Schedule(now, *this, 0); }
-
- private:
-  EventQueue& queue_;
-};
-
-TEST(WatchdogTest, EventsWithoutProgressEndTheRun) {
-  EventQueue queue;
-  Again again(queue);
-  queue.Schedule(At(0), again, 0);
-  Watchdog watchdog;
-  watchdog.set_patience(1000);
-  watchdog.WatchProgress([] { return 7U; });
-  EXPECT_THROW(
-      {
-        for (int i = 0; i < 5000; ++i) {
-          queue.RunNext();
-          watchdog.CheckProgress(queue);
-        }
-      },
-      SimulationError);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class PacketNetwork final : public Network {
     /// DCQCN acts on paths whose first network link is slower than this. As published NCCL clusters
     /// run: with it up to 200 Gb/s, with PFC and NCCL's own receiver credits alone at 400 Gb/s
     /// (Gangidi et al., "RDMA over Ethernet for Distributed AI Training at Meta Scale", SIGCOMM
-    /// 2024).
+    /// 2024; recalled, not read again).
     BitsPerSecond dcqcn_below = GigabitsPerSecond(400);
     /// Ethernet links that speak TCP. Off: the measured constants of NCCL's sockets hold window and
     /// CPU already, and connections are warm.

@@ -1,6 +1,6 @@
 #pragma once
 // The sending side of DCQCN: the rate of one queue pair. Source: Zhu et al., "Congestion Control
-// for Large-Scale RDMA Deployments", SIGCOMM 2015, section 3 and table 2.
+// for Large-Scale RDMA Deployments", SIGCOMM 2015, section 3; constants recalled, not read again.
 
 #include <algorithm>
 #include <cstdint>

@@ -20,7 +20,8 @@ struct TcpOptions {
   /// TCP_RTO_MIN).
   Picoseconds idle_restart = Milliseconds(200);
   /// What one core moves for one connection; 0 = any rate. Source of 42 Gb/s: Cai et al.,
-  /// "Understanding Host Network Stack Overheads", SIGCOMM 2021 (one flow, all optimisations).
+  /// "Understanding Host Network Stack Overheads", SIGCOMM 2021 (one flow, all optimisations;
+  /// recalled).
   BitsPerSecond cpu_rate = GigabitsPerSecond(42);
   /// Further CPU time of each 64 KiB that the stack hands to the NIC as one piece. ASSUMED.
   Picoseconds cpu_per_segment;

@@ -29,15 +29,48 @@ timing::CallFacts SizeFacts(const EndpointQuery& query) {
   return facts;
 }
 
-BlockTimes NetworkBlockTimes(const EndpointQuery& query, const timing::GpuConstants& gpu) {
+// Messages from peer to peer, each in a block of its own.
+bool IsPointToPoint(const EndpointQuery& query) {
+  switch (query.function) {
+    case Function::kAllToAll:
+    case Function::kAllToAllV:
+    case Function::kSendRecv:
+    case Function::kGather:
+    case Function::kScatter:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Sender and receiver copy at the same time, so each gets a share of the rate of one alone. A round
+// of LL is paid by both, one after the other.
+BlockTimes PeerBlockTimes(const EndpointQuery& query, const timing::GpuConstants& gpu,
+                          const timing::SharedConstants& shared) {
+  BlockTimes times;
+  if (query.protocol == Protocol::kSimple) {
+    times.copy_rate = times.reduce_rate =
+        FromGigabytesPerSecond(gpu.p2p_block_gbps * shared.p2p_two_stage_rate);
+    return times;
+  }
+  constexpr std::uint64_t kRound = 4096;  // Data bytes of 512 threads.
+  times.round_bytes = Bytes(kRound);
+  times.round_time = FromMicroseconds(gpu.p2p_ll_round_us / 2);
+  return times;
+}
+
+BlockTimes NetworkBlockTimes(const EndpointQuery& query, const timing::GpuConstants& gpu,
+                             const timing::SharedConstants& shared) {
   double gbps = gpu.network_simple_gbps;
   if (query.protocol == Protocol::kLl) gbps = gpu.network_ll_gbps;
   if (query.protocol == Protocol::kLl128) gbps = gpu.network_ll128_gbps;
   if (query.algorithm == AlgorithmId::kTree && query.protocol != Protocol::kSimple)
     gbps *= timing::kTreeBlockShare;
+  if (query.function == Function::kSendRecv) gbps = std::min(gbps, shared.peer_channel_gbps);
   BlockTimes times;
   times.copy_rate = times.reduce_rate = FromGigabytesPerSecond(gbps);
-  if (query.protocol == Protocol::kSimple && query.algorithm != AlgorithmId::kNvlsTree) {
+  if (query.protocol == Protocol::kSimple && query.algorithm != AlgorithmId::kNvlsTree &&
+      !IsPointToPoint(query)) {
     // The hop of Simple is what a block spends on fences and posts, over the slices of a chunk.
     const double slices = query.algorithm == AlgorithmId::kRing ? 2 : 1;
     times.slice_overhead = FromMicroseconds(gpu.network_simple_hop_us / slices);
@@ -50,7 +83,8 @@ BlockTimes NetworkBlockTimes(const EndpointQuery& query, const timing::GpuConsta
 
 BlockTimes RingBlockTimes(const EndpointQuery& query, const timing::GpuConstants& gpu,
                           const timing::SharedConstants& shared) {
-  if (query.several_nodes) return NetworkBlockTimes(query, gpu);
+  if (query.several_nodes) return NetworkBlockTimes(query, gpu, shared);
+  if (IsPointToPoint(query)) return PeerBlockTimes(query, gpu, shared);
   BlockTimes times;
   const bool eight_bit = EightBit(query.type);
   switch (query.protocol) {
@@ -99,6 +133,8 @@ NvlsStageTimes NvlsTimes(const EndpointQuery& query, const timing::GpuConstants&
 
 Picoseconds NodeHopReaction(const EndpointQuery& query, const timing::GpuConstants& gpu) {
   const bool tree = query.algorithm == AlgorithmId::kTree;
+  if (IsPointToPoint(query) && !query.several_nodes)
+    return FromMicroseconds(query.protocol == Protocol::kLl ? gpu.p2p_ll_us : 0);
   switch (query.protocol) {
     case Protocol::kLl:
       return FromMicroseconds((query.several_nodes ? gpu.network_ll_hop_us : gpu.ll_hop_us) -
@@ -139,12 +175,13 @@ Picoseconds NetworkHopReaction(const EndpointQuery& query, const timing::FabricC
 }
 
 double UsableNicShare(const EndpointQuery& query, const timing::FabricConstants& fabric,
-                      BitsPerSecond nominal) {
+                      const timing::SharedConstants& shared, BitsPerSecond nominal) {
   double share = fabric.nic_share;
   const double gbps = ToGigabytesPerSecond(nominal);
   if (gbps > 0 && fabric.nic_limit_gbps > 0) share = std::min(share, fabric.nic_limit_gbps / gbps);
   if (gbps > 0 && fabric.one_gpu_limit_gbps > 0 && query.gpus_per_node == 1)
     share = std::min(share, fabric.one_gpu_limit_gbps / gbps);
+  if (query.function == Function::kSendRecv) share *= shared.pair_share;
   return query.protocol == Protocol::kLl128 ? share * fabric.ll128_share : share;
 }
 
@@ -159,6 +196,12 @@ Picoseconds DeviceLaunch(const EndpointQuery& query, const timing::GpuConstants&
     return FromMicroseconds(us);
   }
   double us = gpu.launch_us;
+  if (IsPointToPoint(query)) {
+    const double peers = query.function == Function::kSendRecv ? 2 : query.ranks;
+    us += gpu.p2p_launch_us + gpu.p2p_peer_us * peers;
+    if (query.protocol == Protocol::kSimple) us += gpu.p2p_slice_us;
+    return FromMicroseconds(us);
+  }
   const double channels = query.channels;
   if (query.algorithm == AlgorithmId::kNvls) return FromMicroseconds(us);
   us += query.protocol == Protocol::kLl ? gpu.more_blocks_us * Fullness(query) * (1 - 1 / channels)

@@ -51,7 +51,7 @@ Picoseconds HostLaunch(const EndpointQuery& query, std::uint32_t gpus,
                        const timing::GpuConstants& gpu, const timing::SharedConstants& shared);
 /// Share of the raw rate of NICs that messages can use, with the limits of NICs without GPUDirect.
 double UsableNicShare(const EndpointQuery& query, const timing::FabricConstants& fabric,
-                      BitsPerSecond nominal);
+                      const timing::SharedConstants& shared, BitsPerSecond nominal);
 /// Share of the raw NVLink rate that transfers of this call can use (1 when no limit is known).
 double UsableLinkShare(const EndpointQuery& query, const timing::GpuConstants& gpu);
 

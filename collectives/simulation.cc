@@ -518,7 +518,8 @@ struct Simulation::Impl final : ExecutionSetting {
                           : constants.shared().pcie_host_share;
       }
       if (query.several_nodes && !fabric_class.empty())
-        shares.nic = UsableNicShare(query, constants.Fabric(fabric_class), facts.nic_rate);
+        shares.nic = UsableNicShare(query, constants.Fabric(fabric_class), constants.shared(),
+                                    facts.nic_rate);
     }
     if (!HasClosedForm(request)) level = &LevelFor(shares);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <thread>
 
 #include "collectives/elements.h"
 #include "collectives/functional.h"
@@ -156,15 +157,24 @@ void FillInputs(const CollectiveRequest& request, RankBuffers& buffers) {
   const ElementFunctions& functions = FunctionsOf(request.type);
   const std::size_t element = SizeOf(request.type);
   const Pattern pattern(request);
-  std::vector<std::int64_t> values(kTile);
-  for (Rank rank = 0; rank < request.rank_count; ++rank) {
-    const std::uint64_t total = buffers.input[rank].size() / element;
-    for (std::uint64_t done = 0; done < total; done += kTile) {
-      const std::uint64_t count = std::min(kTile, total - done);
-      pattern.Fill(rank, done, values.data(), count);
-      functions.from_integers(buffers.input[rank].data() + done * element, values.data(), count);
+  const auto fill = [&](Rank first, Rank stride) {
+    std::vector<std::int64_t> values(kTile);
+    for (Rank rank = first; rank < request.rank_count; rank += stride) {
+      const std::uint64_t total = buffers.input[rank].size() / element;
+      for (std::uint64_t done = 0; done < total; done += kTile) {
+        const std::uint64_t count = std::min(kTile, total - done);
+        pattern.Fill(rank, done, values.data(), count);
+        functions.from_integers(buffers.input[rank].data() + done * element, values.data(), count);
+      }
     }
-  }
+  };
+  // Each rank's buffer is its own: fresh pages of large ones come to several threads at once.
+  constexpr std::size_t kWorthThreads = std::size_t{16} << 20;
+  const bool large = !buffers.input.empty() && buffers.input.front().size() >= kWorthThreads;
+  const Rank threads = large ? std::clamp<Rank>(std::thread::hardware_concurrency(), 1, 8) : 1;
+  std::vector<std::jthread> others;
+  for (Rank t = 1; t < threads; ++t) others.emplace_back(fill, t, threads);
+  fill(0, threads);
 }
 
 std::uint64_t CountWrong(const CollectiveRequest& request, const RankBuffers& buffers) {

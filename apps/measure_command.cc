@@ -92,11 +92,16 @@ OPTIONS
   --grid            nccl: every algorithm and protocol that NCCL_ALGO and NCCL_PROTO can force, a
                     file each; pairs that do not run here are named and passed over.
   --no-check        nccl: do not check the data.
+  --join FILE       nccl: this process is one rank of a job that mpirun or srun has started, on one
+                    host or many, a GPU each. FILE must not exist yet and must lie where all hosts
+                    see it: rank 0 tells NCCL's identity through it and removes it. Rank 0 writes
+                    the records. No MPI library is needed.
 
 EXAMPLES
   windtunnel measure nccl -b 8 -e 1G -o runs
   windtunnel measure nccl --op all --grid -e 64M -o runs
   windtunnel measure gemm -d bf16
+  srun -N 2 --ntasks-per-node 8 windtunnel measure nccl --join shared/id.$SLURM_JOB_ID -e 1G
   windtunnel validate --data runs
 
 EXIT STATUS

@@ -31,5 +31,13 @@ TEST(MeasureCommandTest, AnUnknownKindIsAnsweredWithTheKnownOnes) {
   EXPECT_EQ(testing::RunProgram({"measure"}).exit_code, 1);
 }
 
+TEST(MeasureCommandTest, JoiningAJobWithoutALauncherIsAnsweredInOneLine) {
+  const testing::ProgramResult run = testing::RunProgram({"measure", "nccl", "--join", "id"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(std::ranges::count(run.err, '\n'), 1) << run.err;
+  // Without CUDA in the build that is the lack that is named.
+  EXPECT_THAT(run.err, ::testing::AnyOf(HasSubstr("mpirun or srun"), HasSubstr("without CUDA")));
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -14,11 +14,13 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "sim/error.h"
 #include "validate/nccl/gpu.h"
 #include "validate/nccl/kernels.h"
 #include "validate/nccl/record.h"
+#include "validate/nccl/world.h"
 
 namespace windtunnel::measure {
 namespace {
@@ -360,24 +362,34 @@ struct RunPlan {
   Force force;
 };
 
-std::string RecordId(const RunPlan& plan, const std::string& gpu_name) {
-  return "nccl-" + OpNames()[static_cast<std::size_t>(plan.op)] + "-" +
-         std::to_string(plan.gpus.size()) + "x" + ShortGpuName(gpu_name) + plan.force.Suffix();
+/// Where the ranks of a record are.
+struct Places {
+  int ranks = 1;
+  int nodes = 1;
+};
+
+std::string RecordId(const RunPlan& plan, const Places& places, const std::string& gpu_name) {
+  const std::string nodes = places.nodes > 1 ? std::to_string(places.nodes) + "n-" : "";
+  return "nccl-" + OpNames()[static_cast<std::size_t>(plan.op)] + "-" + nodes +
+         std::to_string(places.ranks) + "x" + ShortGpuName(gpu_name) + plan.force.Suffix();
 }
 
-void Record(const RunPlan& plan, const Options& options, const Shared& shared) {
+void Record(const RunPlan& plan, const Options& options, const Shared& shared,
+            const Places& places) {
   nlohmann::ordered_json record;
-  record["id"] = RecordId(plan, GpuName(plan.gpus.front()));
+  record["id"] = RecordId(plan, places, GpuName(plan.gpus.front()));
   record.update(MachineFacts(plan.gpus));
+  record["hardware"]["nodes"] = places.nodes;
+  record["hardware"]["gpus_per_node"] = places.ranks / places.nodes;
   record["software"]["cmd"] =
       std::string("-g ") + (options.single_process ? std::to_string(plan.gpus.size()) : "1") +
       " -n " + std::to_string(options.repeats) + " -w " + std::to_string(options.warmups);
   record["launch"] = options.single_process ? "single_process" : "process_per_gpu";
   record["collective"] = OpNames()[static_cast<std::size_t>(plan.op)];
   record["dtype"] = plan.type.name;
-  record["ranks"] = plan.gpus.size();
+  record["ranks"] = places.ranks;
   auto& rows = record["rows"] = nlohmann::ordered_json::array();
-  const int ranks = static_cast<int>(plan.gpus.size());
+  const int ranks = places.ranks;
   for (std::size_t s = 0; s < plan.sizes.size(); ++s) {
     const Call call = MakeCall(plan.op, plan.type, ranks, plan.sizes[s], false);
     const std::uint64_t bytes = call.Whole() * plan.type.bytes;
@@ -440,7 +452,7 @@ bool RunOne(const RunPlan& plan, const Options& options) {
     RunRanks(states, plan.op, plan.type, ranks, plan.sizes, options, meet, shared);
     for (RankState& state : states) ncclCommDestroy(state.comm);
     meet();
-    if (process == 0) Record(plan, options, shared);
+    if (process == 0) Record(plan, options, shared, {.ranks = ranks});
   });
   std::uint64_t wrong = 0;
   for (std::size_t s = 0; s < plan.sizes.size(); ++s)
@@ -477,6 +489,124 @@ MachineSize LookAtMachine() {
   return size;
 }
 
+/// Told to rank 0 by every rank.
+struct RankReport {
+  std::uint64_t host;
+  double time_us[kMostSizes][2];
+  std::uint64_t wrong[kMostSizes];
+};
+
+std::uint64_t HostNumber() {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  return std::hash<std::string>()(name);
+}
+
+std::vector<std::uint64_t> FittingSizes(const Options& options, const TypeEntry& type, int ranks,
+                                        std::uint64_t free_bytes) {
+  // Two buffers, and room for what NCCL takes.
+  const std::uint64_t fits = free_bytes / 10 * 4;
+  std::vector<std::uint64_t> sizes;
+  for (const std::uint64_t size : SizesOf(options))
+    if (size >= type.bytes * (static_cast<std::uint64_t>(ranks) + 1) && size <= fits &&
+        sizes.size() < kMostSizes)
+      sizes.push_back(size);
+  if (sizes.empty())
+    throw ConfigError(
+        {.field = "-e", .problem = "no size gives each rank an element and fits the GPU"});
+  return sizes;
+}
+
+/// One rank of a job that a launcher has started, on any number of hosts. Ranks meet and report
+/// over NCCL itself, so nothing but the identity goes through a file.
+bool MeasureJoined(const std::vector<Op>& ops, const TypeEntry& type, const Options& options) {
+  const World world = FindWorld();
+  if (world.size > kMostRanks)
+    throw ConfigError({.field = "--join",
+                       .value = std::to_string(world.size),
+                       .problem = "more ranks than this can check the data of",
+                       .expected = "at most " + std::to_string(kMostRanks)});
+  int gpus = 0;
+  try {
+    gpus = GpuCount();
+  } catch (const GpuError& error) {
+    throw MissingGpu(error.what());
+  }
+  const int gpu = world.local_rank % gpus;
+  Check(cudaSetDevice(gpu), "choosing a GPU");
+  std::filesystem::create_directories(options.folder);
+  if (world.rank == 0) setenv("NCCL_TOPO_DUMP_FILE", (options.folder + "/topology.xml").c_str(), 0);
+  const ncclUniqueId id = ShareIdentity(world, options.join);
+  std::vector<RankState> states(1);
+  RankState& state = states.front();
+  state.rank = world.rank;
+  state.gpu = gpu;
+  Check(ncclCommInitRank(&state.comm, world.size, id, world.rank), "NCCL start-up");
+  if (world.rank == 0) std::filesystem::remove(options.join);
+
+  Stream control;
+  Buffer word(sizeof(std::uint64_t));
+  const auto smallest_of_all = [&](std::uint64_t value) {
+    Check(
+        cudaMemcpyAsync(word.data(), &value, sizeof(value), cudaMemcpyHostToDevice, control.get()),
+        "copy");
+    Check(
+        ncclAllReduce(word.data(), word.data(), 1, ncclUint64, ncclMin, state.comm, control.get()),
+        "meeting");
+    Check(
+        cudaMemcpyAsync(&value, word.data(), sizeof(value), cudaMemcpyDeviceToHost, control.get()),
+        "copy");
+    control.Wait();
+    return value;
+  };
+  const Meet meet = [&] { smallest_of_all(0); };
+  const std::vector<std::uint64_t> sizes =
+      FittingSizes(options, type, world.size, smallest_of_all(FreeMemory()));
+  Allocate(state, sizes.back());
+
+  const auto shared = std::make_unique<Shared>();
+  Buffer mine(sizeof(RankReport));
+  Buffer all(sizeof(RankReport) * static_cast<std::size_t>(world.size));
+  std::vector<RankReport> reports(static_cast<std::size_t>(world.size));
+  std::uint64_t wrong = 0;
+  for (const Op op : ops) {
+    *shared = {};
+    RunRanks(states, op, type, world.size, sizes, options, meet, *shared);
+    auto own = std::make_unique<RankReport>();
+    own->host = HostNumber();
+    for (std::size_t s = 0; s < sizes.size(); ++s) {
+      for (int place = 0; place < 2; ++place)
+        own->time_us[s][place] = shared->time_us[s][place][world.rank];
+      own->wrong[s] = shared->wrong[s][world.rank];
+    }
+    Check(cudaMemcpyAsync(mine.data(), own.get(), sizeof(RankReport), cudaMemcpyHostToDevice,
+                          control.get()),
+          "copy");
+    Check(ncclAllGather(mine.data(), all.data(), sizeof(RankReport), ncclUint8, state.comm,
+                        control.get()),
+          "report");
+    Check(cudaMemcpyAsync(reports.data(), all.data(), sizeof(RankReport) * reports.size(),
+                          cudaMemcpyDeviceToHost, control.get()),
+          "copy");
+    control.Wait();
+    std::set<std::uint64_t> hosts;
+    for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+      hosts.insert(reports[rank].host);
+      for (std::size_t s = 0; s < sizes.size(); ++s) {
+        for (int place = 0; place < 2; ++place)
+          shared->time_us[s][place][rank] = reports[rank].time_us[s][place];
+        shared->wrong[s][rank] = reports[rank].wrong[s];
+        wrong += reports[rank].wrong[s];
+      }
+    }
+    if (world.rank == 0)
+      Record({op, type, {gpu}, sizes, {}}, options, *shared,
+             {.ranks = world.size, .nodes = static_cast<int>(hosts.size())});
+  }
+  ncclCommDestroy(state.comm);
+  return wrong == 0;
+}
+
 std::vector<Force> Forces(bool grid) {
   if (!grid) return {Force{}};
   std::vector<Force> forces;
@@ -510,6 +640,7 @@ bool MeasureCollectives(const Options& options) {
                        .problem = "unknown operation",
                        .expected = "all or one of " + JoinNames(OpNames()),
                        .nearest = NearestName(options.op, OpNames())});
+  if (!options.join.empty()) return MeasureJoined(ops, *type, options);
   const MachineSize machine = LookAtMachine();
   std::vector<int> gpus = options.gpus;
   if (gpus.empty())
@@ -525,15 +656,8 @@ bool MeasureCollectives(const Options& options) {
                        .value = std::to_string(gpus.size()),
                        .problem = "more GPUs than this can check the data of",
                        .expected = "at most " + std::to_string(kMostRanks)});
-  // Two buffers, and room for what NCCL takes.
-  const std::uint64_t fits = machine.free_bytes / 10 * 4;
-  std::vector<std::uint64_t> sizes;
-  for (const std::uint64_t size : SizesOf(options))
-    if (size >= type->bytes * (gpus.size() + 1) && size <= fits && sizes.size() < kMostSizes)
-      sizes.push_back(size);
-  if (sizes.empty())
-    throw ConfigError(
-        {.field = "-e", .problem = "no size gives each rank an element and fits the GPU"});
+  const std::vector<std::uint64_t> sizes =
+      FittingSizes(options, *type, static_cast<int>(gpus.size()), machine.free_bytes);
   if (sizes.back() < options.largest / options.factor + 1)
     std::fprintf(
         stderr, "windtunnel: note: sizes above %llu bytes do not fit twice into the GPU's memory\n",

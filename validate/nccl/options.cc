@@ -60,6 +60,7 @@ Options ParseOptions(const std::vector<std::string>& arguments) {
   app.add_flag("--single-process", options.single_process);
   app.add_flag("--grid", options.grid);
   app.add_flag("--no-check", no_check);
+  app.add_option("--join", options.join);
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend() - 1);
   try {
     app.parse(reversed);
@@ -79,6 +80,11 @@ Options ParseOptions(const std::vector<std::string>& arguments) {
                        .expected = "at least -b " + smallest});
   if (!gpus.empty()) options.gpus = ParseList(gpus);
   options.check = !no_check;
+  if (!options.join.empty() && (options.single_process || options.grid || !gpus.empty()))
+    throw ConfigError({.field = "--join",
+                       .value = options.join,
+                       .problem = "does not go with --single-process, --grid or --gpus:",
+                       .expected = "one process per GPU; NCCL_ALGO and NCCL_PROTO force a run"});
   return options;
 }
 

@@ -21,6 +21,7 @@ struct Options {
   bool single_process = false;
   bool grid = false;
   bool check = true;
+  std::string join;  ///< File through which ranks of a launcher meet; empty = processes of our own.
 };
 
 /// Sizes from smallest to largest.

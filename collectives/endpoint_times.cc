@@ -209,6 +209,19 @@ Picoseconds DeviceLaunch(const EndpointQuery& query, const timing::GpuConstants&
   return FromMicroseconds(us);
 }
 
+Picoseconds PeerSetUp(const EndpointQuery& query, const timing::FabricConstants& fabric) {
+  switch (query.function) {
+    case Function::kAllToAll:
+    case Function::kAllToAllV:
+    case Function::kGather:
+    case Function::kScatter:
+      return FromMicroseconds((query.ranks - std::min(query.ranks, query.gpus_per_node)) *
+                              fabric.peer_us);
+    default:
+      return Picoseconds(0);
+  }
+}
+
 Picoseconds HostLaunch(const EndpointQuery& query, std::uint32_t gpus,
                        const timing::GpuConstants& gpu, const timing::SharedConstants& shared) {
   if (gpus <= 1) return Picoseconds(0);

@@ -46,6 +46,10 @@ Picoseconds NetworkHopReaction(const EndpointQuery& query, const timing::FabricC
                                std::uint32_t nodes);
 /// Kernel start to first store, and the end of the kernel.
 Picoseconds DeviceLaunch(const EndpointQuery& query, const timing::GpuConstants& gpu);
+/// What sends to, or receives from, all ranks of other nodes cost before the last of them moves:
+/// `peer_us` for each. Measured with alltoall; ASSUMED alike for alltoallv, and for the root of
+/// gather and scatter, which post the same calls. A single peer (sendrecv) pays it in its hop.
+Picoseconds PeerSetUp(const EndpointQuery& query, const timing::FabricConstants& fabric);
 /// One thread launching on `gpus` GPUs in turn: when the last of them starts, per call.
 Picoseconds HostLaunch(const EndpointQuery& query, std::uint32_t gpus,
                        const timing::GpuConstants& gpu, const timing::SharedConstants& shared);

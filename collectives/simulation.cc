@@ -505,11 +505,8 @@ struct Simulation::Impl final : ExecutionSetting {
       nvls_times = NvlsTimes(query, gpu);
       nvls_stages = query.algorithm == AlgorithmId::kNvls && gpu.nvls_channel_gbps > 0;
       launch = DeviceLaunch(query, gpu);
-      if (request.function == Function::kAllToAll && query.several_nodes && !fabric_class.empty()) {
-        // Set-up of the connections to each peer of another node.
-        launch += FromMicroseconds((request.rank_count - facts.gpus_per_node()) *
-                                   constants.Fabric(fabric_class).peer_us);
-      }
+      if (query.several_nodes && !fabric_class.empty())
+        launch += PeerSetUp(query, constants.Fabric(fabric_class));
       host_launch = HostLaunch(query, options.gpus_per_thread, gpu, constants.shared());
       shares.nvlink = UsableLinkShare(query, gpu);
       if (!query.several_nodes && facts.path != timing::InNodePath::kNvlink) {

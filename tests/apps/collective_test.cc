@@ -61,6 +61,23 @@ TEST(CollectiveCommand, TheSameCommandPrintsTheSameBytes) {
   EXPECT_EQ(RunProgram(args).out, RunProgram(args).out);
 }
 
+TEST(CollectiveCommand, ManyPeersOfOtherNodesAreSetUpWhateverTheirSizes) {
+  const auto time = [](Function function, Fidelity fidelity) {
+    SimulationOptions options;
+    options.fidelity = fidelity;
+    // 16 KiB to each of 64 peers: what bounds the call is posting to them.
+    const auto outcome =
+        RunOn("hgx-h100*8:ib-ndr", {.function = function, .count = 4096}, std::move(options));
+    return ToMicroseconds(outcome.time);
+  };
+  for (const Fidelity fidelity : {Fidelity::kFlow, Fidelity::kAnalytic}) {
+    const double even = time(Function::kAllToAll, fidelity);
+    for (const Function function : {Function::kAllToAllV, Function::kGather, Function::kScatter})
+      EXPECT_NEAR(time(function, fidelity) / even, 1, 0.2) << Name(function);
+    EXPECT_LT(time(Function::kSendRecv, fidelity), even / 2);
+  }
+}
+
 TEST(CollectiveCommand, JsonFollowsItsSchema) {
   const auto result = RunToJson({"reduce_scatter", "-t", "hgx-h100", "-b", "1M", "--explain"});
   proto::CollectiveResult message;

@@ -334,6 +334,36 @@ std::vector<Cliff> Cliffs(const std::vector<ScoredRun>& runs) {
   return cliffs;
 }
 
+namespace {
+
+// Runs whose own median error in the band is above three times the goal; "" when there are none.
+std::string FarRuns(const std::vector<ScoredRun>& runs, Group group, std::size_t band,
+                    const Goal& goal) {
+  constexpr double kNoRunAbove = 3;
+  std::size_t reached = 0;
+  std::size_t above = 0;
+  double farthest = 0;
+  const ScoredRun* farthest_run = nullptr;
+  for (const ScoredRun& run : runs) {
+    if (!run.counted || run.group != group) continue;
+    const Bands bands = Summarise({run}, Predictor::kWindtunnel, [](const auto&) { return true; });
+    const Summary& got = bands[band];
+    if (got.points == 0) continue;
+    ++reached;
+    if (got.median <= kNoRunAbove * goal.median) continue;
+    ++above;
+    if (got.median < std::abs(farthest)) continue;
+    farthest = std::copysign(got.median, got.bias);
+    farthest_run = &run;
+  }
+  if (above == 0) return "";
+  return fmt::format("{} of {} runs above 3 times the goal ({:.0f} %), farthest {} ({:+.0f} %)",
+                     above, reached, 100 * kNoRunAbove * goal.median, farthest_run->run.id,
+                     100 * farthest);
+}
+
+}  // namespace
+
 std::vector<Miss> MissedGoals(const std::vector<ScoredRun>& runs) {
   std::vector<Miss> misses;
   for (const Group group : {Group::kOneNode, Group::kInfinibandRoce, Group::kCloudTransport}) {
@@ -355,6 +385,8 @@ std::vector<Miss> MissedGoals(const std::vector<ScoredRun>& runs) {
         misses.push_back(
             {group, band,
              fmt::format("bias {:+.1f} %, more than 60 % of the median's goal", 100 * got.bias)});
+      if (std::string far = FarRuns(runs, group, band, goal); !far.empty())
+        misses.push_back({group, band, std::move(far)});
     }
   }
   return misses;

@@ -112,7 +112,7 @@ struct Cliff {
 };
 std::vector<Cliff> Cliffs(const std::vector<ScoredRun>& runs);
 
-/// One goal missed: what, by how much.
+/// One goal missed: what, by how much; also runs of a band farther off than three times its goal.
 struct Miss {
   Group group;
   std::size_t band;

@@ -18,6 +18,7 @@
 namespace windtunnel::validate {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// A source that always decides for one ring in Simple: tests of scores need no more.
@@ -119,6 +120,18 @@ TEST(Scores, MisconfiguredRunsAreListedAndNotCounted) {
   EXPECT_FALSE(scored[0].counted);
   EXPECT_TRUE(MissedGoals(scored).empty());
   EXPECT_THAT(TextReport(scored, "x", {}), HasSubstr("misconfigured: far-nic (1): wrong"));
+}
+
+TEST(Scores, ARunFartherOffThanThreeTimesTheGoalIsNamed) {
+  std::vector<MeasuredRun> runs;
+  for (int i = 0; i < 30; ++i)
+    runs.push_back(RunOffBy("good" + std::to_string(i), [](std::uint64_t) { return 1.0; }));
+  EXPECT_TRUE(MissedGoals(ScoreAll(runs)).empty());
+  runs.push_back(RunOffBy("far", [](std::uint64_t) { return 2.0; }));
+  const auto misses = MissedGoals(ScoreAll(runs));
+  ASSERT_FALSE(misses.empty());
+  for (const Miss& miss : misses)  // Medians and p90 are met: 30 of 31 runs agree.
+    EXPECT_THAT(miss.what, AllOf(HasSubstr("1 of 31 runs above 3 times"), HasSubstr("far (")));
 }
 
 TEST(Scores, ARunOnUnknownHardwareIsListedWithItsReason) {

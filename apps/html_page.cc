@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "apps/svg_plot.h"
+#include "sim/markup.h"
 
 namespace windtunnel {
 namespace {

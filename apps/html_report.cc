@@ -8,6 +8,7 @@
 #include "apps/html_page.h"
 #include "apps/svg_cluster.h"
 #include "apps/svg_plot.h"
+#include "sim/markup.h"
 
 namespace windtunnel {
 namespace {

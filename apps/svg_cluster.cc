@@ -8,6 +8,7 @@
 #include <set>
 
 #include "apps/svg_plot.h"
+#include "sim/markup.h"
 
 namespace windtunnel {
 namespace {

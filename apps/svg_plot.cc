@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "sim/markup.h"
+
 namespace windtunnel {
 namespace {
 
@@ -106,32 +108,6 @@ double LegendHeight(const std::vector<PlotSeries>& series) {
 }
 
 }  // namespace
-
-std::string EscapeMarkup(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 std::string_view SeriesColour(std::size_t index) {
   static constexpr std::array<std::string_view, 8> kColours = {

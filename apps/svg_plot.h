@@ -9,8 +9,6 @@
 
 namespace windtunnel {
 
-/// Text with the five characters that HTML and XML give a meaning replaced.
-std::string EscapeMarkup(std::string_view text);
 /// Colour number `index` of eight that stay apart for colour-blind readers (Okabe and Ito, "Color
 /// Universal Design", 2008); repeats after eight.
 std::string_view SeriesColour(std::size_t index);

@@ -10,6 +10,7 @@
 
 #include "apps/html_page.h"
 #include "apps/svg_plot.h"
+#include "sim/markup.h"
 
 namespace windtunnel {
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/error.h"
+#include "sim/markup.h"
 #include "sim/parse_units.h"
 
 namespace windtunnel {
@@ -24,28 +25,6 @@ constexpr std::array<const char*, 6> kStroke = {"#2e7d32", "#6a1b9a", "#8d6e63",
 const char* Fill(DeviceKind kind) { return kFill[static_cast<std::size_t>(kind)]; }
 const char* Stroke(LinkKind kind) { return kStroke[static_cast<std::size_t>(kind)]; }
 
-std::string Escape(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 std::string Quote(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -197,7 +176,7 @@ std::string TopologyToSvg(const Topology& topology) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
       "{1}\" "
       "font-family=\"sans-serif\" font-size=\"11\">\n<title>{2}</title>\n",
-      total + kMargin, kLayers * kLayerStep + kMargin, Escape(topology.name));
+      total + kMargin, kLayers * kLayerStep + kMargin, EscapeMarkup(topology.name));
   out += frames;
   for (const Edge& edge : Edges(topology)) {
     const Link& link = topology.links[edge.link];
@@ -216,8 +195,8 @@ std::string TopologyToSvg(const Topology& topology) {
     out +=
         fmt::format(" stroke=\"{}\" stroke-width=\"{:.1f}\"{}><title>{} {} {}: {}</title></path>\n",
                     Stroke(link.kind), thickness, link.down ? " stroke-dasharray=\"4\"" : "",
-                    Escape(topology.devices[link.from].name), edge.both ? "-" : "&gt;",
-                    Escape(topology.devices[link.to].name), Escape(LinkText(link)));
+                    EscapeMarkup(topology.devices[link.from].name), edge.both ? "-" : "&gt;",
+                    EscapeMarkup(topology.devices[link.to].name), EscapeMarkup(LinkText(link)));
   }
   for (DeviceId id = 0; id < topology.devices.size(); ++id) {
     const Device& device = topology.devices[id];
@@ -229,8 +208,8 @@ std::string TopologyToSvg(const Topology& topology) {
         "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#555\" "
         "font-size=\"9\">{}</text></g>\n",
         left, top, kWidth, kHeight, Fill(device.kind), left + kWidth / 2, top + 14,
-        Escape(device.name), left + kWidth / 2, top + 27,
-        Escape(device.model.empty() ? std::string(Name(device.kind)) : device.model));
+        EscapeMarkup(device.name), left + kWidth / 2, top + 27,
+        EscapeMarkup(device.model.empty() ? std::string(Name(device.kind)) : device.model));
   }
   return out + "</svg>\n";
 }

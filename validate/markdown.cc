@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sim/check.h"
+#include "validate/report.h"
 
 namespace windtunnel::validate {
 namespace {
@@ -69,10 +70,12 @@ std::string Groups(const std::vector<ScoredRun>& runs) {
     if (group != Group::kOtherHarness) text += GoalRow("goal", GoalsOf(group));
   }
   const PairOrder order = OrderOfPairs(runs);
-  text += fmt::format("\n{:.1f} % of {} pairs of runs are in the right order (goal 97). ",
+  text += fmt::format("\n{:.1f} % of {} pairs of runs are in the right order (goal 97).\n\n",
                       100.0 * static_cast<double>(order.right) /
                           static_cast<double>(std::max<std::size_t>(1, order.pairs)),
                       order.pairs);
+  if (const std::string large = TextLargeAllReduce(runs); !large.empty())
+    text += "```\n" + large + "```\n\n";
   const std::vector<Miss> misses = MissedGoals(runs);
   text += misses.empty() ? "All goals are met.\n" : "Goals missed:\n\n";
   for (const Miss& miss : misses)

@@ -132,6 +132,7 @@ std::string TextReport(const std::vector<ScoredRun>& runs, const std::string& de
         "order (goal 97 %)\n",
         100.0 * static_cast<double>(order.right) / static_cast<double>(order.pairs), order.pairs);
   }
+  text += TextLargeAllReduce(runs);
   const std::vector<Step> steps = UnexplainedSteps(runs);
   text += fmt::format("steps of the measured curves above 4 KiB that the model does not have: {}\n",
                       steps.size());
@@ -167,6 +168,21 @@ std::string BandTable(const ScoredRun& run) {
     text += fmt::format(
         "{:>14}: {:>2} sizes, median {:.1f} %, p90 {:.1f} %, worst {:.1f} %, bias {:+.1f} %\n",
         kBandNames[band], s.points, 100 * s.median, 100 * s.p90, 100 * s.worst, 100 * s.bias);
+  }
+  return text;
+}
+
+std::string TextLargeAllReduce(const std::vector<ScoredRun>& runs) {
+  std::string text;
+  for (const char* gpu_class : kLargeAllReduceClasses) {
+    const GeometricError large = LargeAllReduceError(runs, gpu_class);
+    if (large.runs == 0) continue;
+    text += fmt::format(
+        "all-reduce of 8 GPUs from 1 MiB, class {}: geometric-mean error {:.1f} % over {} runs "
+        "(goal "
+        "{:.0f} %{})\n",
+        gpu_class, 100 * large.error, large.runs, 100 * kLargeAllReduceGoal,
+        large.error > kLargeAllReduceGoal ? ", missed" : "");
   }
   return text;
 }
@@ -217,6 +233,11 @@ std::string JsonReport(const std::vector<ScoredRun>& runs, const std::string& de
   result["groups"] = std::move(groups);
   const PairOrder order = OrderOfPairs(runs);
   result["order"] = {{"pairs", order.pairs}, {"right", order.right}};
+  for (const char* gpu_class : kLargeAllReduceClasses) {
+    const GeometricError large = LargeAllReduceError(runs, gpu_class);
+    result["large_all_reduce"][gpu_class] = {{"runs", large.runs},
+                                             {"geometric_mean_error", large.error}};
+  }
   Json misses = Json::array();
   for (const Miss& miss : MissedGoals(runs))
     misses.push_back(

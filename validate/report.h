@@ -22,6 +22,8 @@ std::string TextReport(const std::vector<ScoredRun>& runs, const std::string& de
                        const std::vector<std::string>& decision_notes = {});
 /// Band by band, for one run or log: median, p90, worst, bias in per cent.
 std::string BandTable(const ScoredRun& run);
+/// A line per GPU class of LargeAllReduceError with its goal; "" without such runs.
+std::string TextLargeAllReduce(const std::vector<ScoredRun>& runs);
 /// Lines about falls of the measured rate; "" when there are none.
 std::string TextCliffs(const std::vector<ScoredRun>& runs);
 /// For machines: every pair (measured, simulated, NCCL's estimate, data sheet) with its decision.

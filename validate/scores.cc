@@ -279,6 +279,29 @@ PairOrder OrderOfPairs(const std::vector<ScoredRun>& runs) {
   return order;
 }
 
+GeometricError LargeAllReduceError(const std::vector<ScoredRun>& runs, std::string_view gpu_class) {
+  constexpr std::uint64_t kFrom = 1U << 20;
+  GeometricError result;
+  double sum = 0;
+  for (const ScoredRun& run : runs) {
+    const timing::CallFacts& facts = run.platform.facts;
+    if (!run.counted || run.group != Group::kOneNode || facts.gpu_class != gpu_class) continue;
+    if (facts.function != Function::kAllReduce || facts.ranks != 8) continue;
+    double of_run = 0;
+    std::size_t points = 0;
+    for (const Point& point : run.points) {
+      if (point.bytes < kFrom || !point.has(Predictor::kWindtunnel)) continue;
+      of_run += std::abs(std::log1p(point.error(Predictor::kWindtunnel)));
+      ++points;
+    }
+    if (points == 0) continue;
+    sum += of_run / static_cast<double>(points);
+    ++result.runs;
+  }
+  if (result.runs > 0) result.error = std::expm1(sum / static_cast<double>(result.runs));
+  return result;
+}
+
 std::vector<Step> UnexplainedSteps(const std::vector<ScoredRun>& runs) {
   std::vector<Step> steps;
   const double threshold = std::log(kStepHeight);

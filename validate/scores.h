@@ -93,6 +93,18 @@ struct PairOrder {
 };
 PairOrder OrderOfPairs(const std::vector<ScoredRun>& runs);
 
+/// Geometric-mean error of all-reduce on one node of eight GPUs from 1 MiB on, a fraction: exp of
+/// the mean |ln(simulated/measured)|, every run weighing the same. The figure by which simulators
+/// of collectives are compared; goal of the project: kLargeAllReduceGoal for A100 and H100.
+struct GeometricError {
+  std::size_t runs = 0;
+  double error = 0;
+};
+inline constexpr double kLargeAllReduceGoal = 0.05;
+/// Classes that the goal names; H200 is of class h100.
+inline constexpr std::array<const char*, 2> kLargeAllReduceClasses = {"a100", "h100"};
+GeometricError LargeAllReduceError(const std::vector<ScoredRun>& runs, std::string_view gpu_class);
+
 /// A step in a measured curve that the predicted curve does not have: the time of neighbouring
 /// sizes is more than 25 % off the local trend.
 struct Step {

@@ -93,6 +93,7 @@ TEST_P(PacketLossTest, LosingEverythingEndsAfterRetryCountTimeOuts) {
   EXPECT_EQ(lossy.network().queue().now(), SimTime(7 * Picoseconds(4'096'000ULL << 14)));
 }
 
+// Case A17.
 TEST_P(PacketLossTest, TheLastFrameIsMissedForExactlyOneTimeout) {
   for (const std::uint32_t exponent : {14U, 20U, 22U}) {
     for (const LinkId link : {0U, 3U}) {

@@ -23,6 +23,7 @@ TEST(Repeats, GiveMinimumAverageP99AndMaximum) {
   EXPECT_FALSE(SpreadOf({7.0}));
 }
 
+// Case A17 (here and next).
 TEST(Repeats, ALostLastPacketIsAsLateAsItsTimeout) {
   EXPECT_EQ(TimeoutExponentOf(67'108.9), 14);
   EXPECT_EQ(TimeoutExponentOf(4'294'967.3), 20);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <fstream>
 
@@ -72,6 +73,7 @@ MeasuredRun RunOffBy(const std::string& id, Factor factor) {
 
 const auto kAll = [](const ScoredRun&) { return true; };
 
+// Cases A03 (here and next).
 TEST(Scores, ATenPercentBiasIsReportedAsTenPercentInEveryBand) {
   const auto scored = ScoreAll({RunOffBy("ten", [](std::uint64_t) { return 1.1; })});
   for (const Summary& band : Summarise(scored, Predictor::kWindtunnel, kAll)) {
@@ -194,6 +196,20 @@ TEST(Scores, AStepTheModelLacksIsReportedWithSizeAndHeight) {
   EXPECT_NEAR(steps[0].measured / steps[0].predicted, 2.0, 0.05);
 }
 
+TEST(Scores, LargeAllReducesHaveAGeometricMeanErrorOfTheirClass) {
+  const auto alternating = [](std::uint64_t bytes) {
+    if (bytes < (1U << 20)) return 3.0;  // Too small to count.
+    return std::countr_zero(bytes) % 2 == 0 ? 1.1 : 1 / 1.1;
+  };
+  const auto exact = [](std::uint64_t) { return 1.0; };
+  const auto one = ScoreAll({RunOffBy("one", alternating)});
+  EXPECT_NEAR(LargeAllReduceError(one, "h100").error, 0.1, 1e-9);
+  EXPECT_EQ(LargeAllReduceError(one, "a100").runs, 0U);
+  EXPECT_THAT(TextReport(one, "x", {}), HasSubstr("error 10.0 % over 1 runs (goal 5 %, missed)"));
+  const auto two = ScoreAll({RunOffBy("one", alternating), RunOffBy("two", exact)});
+  EXPECT_NEAR(LargeAllReduceError(two, "h100").error, std::sqrt(1.1) - 1, 1e-9);
+}
+
 TEST(Scores, PairsInTheWrongOrderAreCounted) {
   const auto scored = ScoreAll({RunOffBy("slow", [](std::uint64_t) { return 0.5; }),
                                 RunOffBy("fast", [](std::uint64_t) { return 1.0; })});
@@ -237,6 +253,7 @@ TEST(Scores, AnotherChoiceOfNcclIsNoNoise) {
   EXPECT_EQ(NoiseFloor(scored, kAll)[0].points, 0u);
 }
 
+// Case A20.
 TEST(Cliffs, AFallThatStaysIsReportedWithSizeAndHeightAndTheModelStaysSmooth) {
   // 13 % lower from 512 MiB on, as in threads without a cause.
   const auto scored = ScoreAll(
@@ -378,6 +395,7 @@ double OneNicTimeUs(std::uint32_t nodes, const char* algorithm) {
       .predicted_us[0];
 }
 
+// Case C23.
 TEST(Physics, ATreeOfTwoNodesBeatsTheNicAndThreeNodesNoLongerDo) {
   const double bytes = std::exp2(33);
   const double nic = 50;
@@ -394,6 +412,7 @@ TEST(Physics, ATreeOfTwoNodesBeatsTheNicAndThreeNodesNoLongerDo) {
     EXPECT_LT(OneNicTimeUs(nodes, "Ring") / OneNicTimeUs(nodes, "Tree"), 1.15) << nodes;
 }
 
+// Case A04.
 TEST(Physics, NoPredictionIsFasterThanTheWire) {
   const auto scored =
       Score(ReadShippedRuns(), BoardDecisions(), timing::TimingConstants::Shipped());

@@ -28,6 +28,7 @@ ValueCheck CheckOf(double wrong, timing::Algorithm algorithm, double ulp = 4,
   return CheckValues(table, scored, ulp);
 }
 
+// Case C19.
 TEST(ValueCheck, WrongValuesOfARingAreAFaultAndOfNvlsANote) {
   const ValueCheck ring = CheckOf(3, timing::Algorithm::kRing);
   EXPECT_EQ(ring.wrong, 1u);

@@ -190,6 +190,7 @@ TEST(CollectiveTables, ASingleRankIsRefusedAsAMeasurement) {
   }
 }
 
+// Case C29.
 TEST(CollectiveTables, SizesBelowTheResolutionAreNoUsableRows) {
   const auto tables = ReadCollectiveTables(
       "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"

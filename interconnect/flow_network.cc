@@ -21,13 +21,20 @@ Picoseconds TimeFor(Wide work, std::uint64_t rate) {
   return Picoseconds(static_cast<std::uint64_t>((work + rate - 1) / rate));
 }
 
-// What begins or ends waits at most this part of a short message for its new rate (see
+// What begins or ends waits at most this part of the time of a short message for its new rate (see
 // Options::many_flows).
 constexpr std::uint64_t kSharingsPerMessage = 32;
+// Fewer flows do not tell how long a short message takes; they can show that it takes less.
+constexpr std::size_t kEnoughToMeasure = 64;
 // What is free of a link is taken from this part of the rate that a message could have. ASSUMED.
 constexpr std::uint64_t kLeastFreePart = 1024;
 // Or until one in so many flows has begun or ended: lockstep schedules change all at one instant.
 constexpr std::size_t kPartThatChanges = 8;
+
+// A sharing that has opened more than one in so many of the flows that share, or has filled so
+// often, goes on with all that reach each other.
+constexpr std::size_t kWholePart = 3;
+constexpr int kMostFillings = 8;
 
 // Time of a switch's reduction unit from the last operand's arrival: as at packet level. ASSUMED.
 constexpr Picoseconds kReduceLatency = Nanoseconds(100);
@@ -44,7 +51,7 @@ FlowNetwork::FlowNetwork(const Cluster& cluster, const Options& options)
   const Topology& topology = cluster.topology();
   const auto link_count = static_cast<LinkId>(topology.links.size());
   links_.resize(link_count);
-  shares_.resize(link_count);
+  link_marks_.resize(link_count);
   formats_.reserve(link_count);
   for (LinkId id = 0; id < link_count; ++id) {
     formats_.push_back(LinkWireFormat(topology, id));
@@ -94,7 +101,7 @@ std::uint32_t FlowNetwork::AddFlow(const std::vector<LinkId>& links, Picoseconds
     classes_.push_back(timing);
   }
   flows_.push_back(flow);
-  marks_.emplace_back();
+  flow_marks_.emplace_back();
   return index;
 }
 
@@ -195,8 +202,14 @@ void FlowNetwork::Activate(std::uint32_t flow_index, SimTime now) {
   // On links with room for all, nobody's rate changes. Otherwise the flow stands until ShareAnew,
   // at this same instant, or takes what is free until then.
   flow.rate = fits ? flow.solo_rate : 0;
-  if (!fits) NoteChange();
-  if (SharesLater()) TakeFreeRate(flow);
+  if (!fits) {
+    unsettled_.push_back(flow_index);
+    NoteChange();
+    if (SharesLater()) TakeFreeRate(flow);
+  }
+  if (flow.rate > 0) {
+    for (std::uint32_t i = flow.hops_begin; i < end; ++i) links_[hops_[i].link].used += flow.rate;
+  }
   StartHead(flow_index, now);
 }
 
@@ -217,36 +230,15 @@ void FlowNetwork::StartHead(std::uint32_t flow_index, SimTime now) {
   }
 }
 
-std::uint64_t FlowNetwork::FreeRate(std::uint32_t link) {
-  LinkShare& share = shares_[link];
-  if (share.epoch != epoch_) {
-    std::uint64_t used = 0;
-    for (std::uint32_t h = links_[link].first; h != kNone; h = hops_[h].next) {
-      used += flows_[hops_[h].flow].rate;
-    }
-    share.epoch = epoch_;
-    share.available = links_[link].capacity > used ? links_[link].capacity - used : 0;
-  }
-  return share.available;
-}
-
-// Contract: `flow` is active and its rate is its solo rate, or 0.
+// Contract: `flow` is active and has no rate.
 void FlowNetwork::TakeFreeRate(Flow& flow) {
-  const std::uint32_t end = flow.hops_begin + flow.hop_count;
-  const bool fits = flow.rate != 0;
   std::uint64_t rate = flow.solo_rate;
-  flow.rate = 0;
-  for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
-    const std::uint64_t free = FreeRate(hops_[i].link);
-    if (!fits) rate = std::min(rate, free);
+  for (std::uint32_t i = flow.hops_begin; i < flow.hops_begin + flow.hop_count; ++i) {
+    const LinkState& link = links_[hops_[i].link];
+    rate = std::min(rate, link.capacity > link.used ? link.capacity - link.used : 0);
   }
   // Crumbs of rounding would make it look as if it never ended.
-  if (rate < flow.solo_rate / kLeastFreePart) rate = 0;
-  flow.rate = rate;
-  for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
-    std::uint64_t& available = shares_[hops_[i].link].available;
-    available -= std::min(available, rate);
-  }
+  flow.rate = rate < flow.solo_rate / kLeastFreePart ? 0 : rate;
 }
 
 void FlowNetwork::Deactivate(std::uint32_t flow_index) {
@@ -257,12 +249,10 @@ void FlowNetwork::Deactivate(std::uint32_t flow_index) {
     flow.bound_link = kNone;
   }
   const std::uint32_t end = flow.hops_begin + flow.hop_count;
-  const bool later = SharesLater();
   bool short_of_rate = false;
   for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
     const Hop& hop = hops_[i];
     LinkState& link = links_[hop.link];
-    if (later && shares_[hop.link].epoch == epoch_) shares_[hop.link].available += flow.rate;
     if (hop.previous == kNone) {
       link.first = hop.next;
     } else {
@@ -271,6 +261,7 @@ void FlowNetwork::Deactivate(std::uint32_t flow_index) {
     if (hop.next != kNone) hops_[hop.next].previous = hop.previous;
     --link.active;
     link.wanted -= flow.solo_rate;
+    link.used -= flow.rate;
     if (link.bound > 0) {
       MarkDirty(hop.link);
       short_of_rate = true;
@@ -291,7 +282,6 @@ void FlowNetwork::MarkDirty(std::uint32_t link) {
     if (options_.many_flows != 0 && completions_.size() > options_.many_flows &&
         share_not_before_ > share_at_) {
       share_at_ = share_not_before_;
-      ++epoch_;  // What is free is counted anew.
     }
     queue_.Schedule(share_at_, share_handler_, 0);
   }
@@ -498,60 +488,135 @@ void FlowNetwork::Settle(Flow& flow, SimTime now) {
   flow.since = now;
 }
 
+// Rates are max-min fair if every flow has its solo rate or is bound: by a link that has nothing
+// left and on which nobody is faster. So only the flows near a change are opened, their rates
+// computed as if all others were fixed, and what that made unfair is opened as well, until nothing
+// is: those are the rates of the whole network.
 void FlowNetwork::ShareAnew(SimTime now) {
   share_scheduled_ = false;
   changed_flows_ = 0;
   ++effort_.share_rounds;
-  CollectComponent();
-  effort_.share_updates += component_flows_.size();
-  FillComponent(now);
+  ++epoch_;
+  open_links_.clear();
+  open_flows_.clear();
+  flow_links_.clear();
+  OpenChanged();
+  int fillings = 0;
+  bool whole = options_.whole_components;
+  for (;;) {
+    // Growing step by step would cost more than what all reach.
+    whole = whole || ++fillings == kMostFillings ||
+            open_flows_.size() * kWholePart > completions_.size();
+    if (whole) OpenReachable();
+    effort_.share_updates += open_flows_.size();
+    Fill();
+    if (whole || !OpenUnfair()) break;
+  }
+  for (const OpenLink& open : open_links_) {
+    LinkState& link = links_[open.link];
+    if (open.level != kUnknownLevel || open.bound_outside == 0) link.level = open.level;
+  }
+  for (const OpenFlow& open : open_flows_) Apply(open, now);
+  if (options_.many_flows != 0 && completions_.size() > options_.many_flows) {
+    MeasureWait();
+    share_not_before_ = now + wait_;
+  }
   PlanChanges();
   for (const std::uint32_t link : dirty_) links_[link].dirty = false;
   dirty_.clear();
+  unsettled_.clear();
 }
 
-void FlowNetwork::CollectComponent() {
-  ++epoch_;
-  component_links_.clear();
-  component_flows_.clear();
-  link_flows_.clear();
-  flow_links_.clear();
-  const auto add = [this](std::uint32_t id) {
-    shares_[id].epoch = epoch_;
-    shares_[id].place = static_cast<std::uint32_t>(component_links_.size());
-    const LinkState& link = links_[id];
-    component_links_.push_back({link.capacity, link.active, link.active, id, 0, 0});
-  };
-  for (const std::uint32_t link : dirty_) add(link);
-  for (std::size_t i = 0; i < component_links_.size(); ++i) {
-    std::size_t next = link_flows_.size();
-    component_links_[i].flows_begin = static_cast<std::uint32_t>(next);
-    link_flows_.resize(next + component_links_[i].active);
-    std::uint32_t* const flows = link_flows_.data();  // Of this link only: no other grows it here.
-    for (std::uint32_t h = links_[component_links_[i].link].first; h != kNone; h = hops_[h].next) {
-      const std::uint32_t index = hops_[h].flow;
-      FlowMark& mark = marks_[index];
-      if (mark.epoch != epoch_) {
-        mark = {epoch_, static_cast<std::uint32_t>(component_flows_.size())};
-        const Flow& flow = flows_[index];
-        const auto begin = static_cast<std::uint32_t>(flow_links_.size());
-        const std::uint32_t end = flow.hops_begin + flow.hop_count;
-        for (std::uint32_t j = flow.hops_begin; j < end; ++j) {
-          const std::uint32_t other = hops_[j].link;
-          if (shares_[other].epoch != epoch_) {
-            // A link with room for all that its flows want passes no change on.
-            if (links_[other].wanted <= links_[other].capacity) continue;
-            add(other);
-          }
-          flow_links_.push_back(shares_[other].place);
-        }
-        component_flows_.push_back(
-            {flow.solo_rate, index, begin, static_cast<std::uint32_t>(flow_links_.size()), false});
-      }
-      flows[next++] = mark.place;
+void FlowNetwork::Open(std::uint32_t flow_index) {
+  Mark& mark = flow_marks_[flow_index];
+  if (mark.epoch == epoch_) return;
+  mark = {epoch_, static_cast<std::uint32_t>(open_flows_.size())};
+  const Flow& flow = flows_[flow_index];
+  const auto begin = static_cast<std::uint32_t>(flow_links_.size());
+  for (std::uint32_t i = flow.hops_begin; i < flow.hops_begin + flow.hop_count; ++i) {
+    const std::uint32_t id = hops_[i].link;
+    Mark& link_mark = link_marks_[id];
+    if (link_mark.epoch != epoch_) {
+      const LinkState& link = links_[id];
+      // A link with room for all that its flows want limits nobody.
+      if (link.wanted <= link.capacity) continue;
+      link_mark = {epoch_, static_cast<std::uint32_t>(open_links_.size())};
+      open_links_.push_back({.capacity = link.capacity,
+                             .outside = link.used,
+                             .available = 0,
+                             .level = kUnknownLevel,
+                             .fastest = 0,
+                             .link = id,
+                             .active = link.active,
+                             .open = 0,
+                             .unfixed = 0,
+                             .bound_outside = link.bound,
+                             .flows_begin = 0,
+                             .flows_end = 0});
     }
-    component_links_[i].flows_end = static_cast<std::uint32_t>(link_flows_.size());
+    OpenLink& link = open_links_[link_mark.place];
+    link.outside -= flow.rate;
+    ++link.open;
+    if (flow.bound_link == id) --link.bound_outside;
+    flow_links_.push_back(link_mark.place);
   }
+  open_flows_.push_back({.solo_rate = flow.solo_rate,
+                         .rate = 0,
+                         .bound_link = kNone,
+                         .flow = flow_index,
+                         .links_begin = begin,
+                         .links_end = static_cast<std::uint32_t>(flow_links_.size()),
+                         .fixed = false});
+}
+
+// What has begun, and what was held back where something began or ended.
+void FlowNetwork::OpenChanged() {
+  for (const std::uint32_t flow : unsettled_) {
+    if (flows_[flow].active) Open(flow);
+  }
+  for (const std::uint32_t link : dirty_) {
+    if (links_[link].bound == 0) continue;
+    for (std::uint32_t h = links_[link].first; h != kNone; h = hops_[h].next) {
+      if (flows_[hops_[h].flow].bound_link == link) Open(hops_[h].flow);
+    }
+  }
+}
+
+// All flows that reach the open ones over links that are short.
+void FlowNetwork::OpenReachable() {
+  for (std::size_t i = 0; i < open_links_.size(); ++i) {
+    if (open_links_[i].open == open_links_[i].active) continue;
+    for (std::uint32_t h = links_[open_links_[i].link].first; h != kNone; h = hops_[h].next) {
+      Open(hops_[h].flow);
+    }
+  }
+}
+
+// True if there was something to open.
+bool FlowNetwork::OpenUnfair() {
+  const std::size_t before = open_flows_.size();
+  const std::size_t links = open_links_.size();
+  for (std::size_t i = 0; i < links; ++i) {
+    const OpenLink open = open_links_[i];
+    if (open.open == open.active) continue;
+    const LinkState& link = links_[open.link];
+    // Whole bits per second leave up to one per flow over, and as much between two sharings.
+    const std::uint64_t tolerance = 2 * std::uint64_t{open.active};
+    // Flows bound here are no longer, if room is left or somebody is faster.
+    if (open.bound_outside > 0 &&
+        (open.available > tolerance || open.fastest > link.level + tolerance)) {
+      for (std::uint32_t h = link.first; h != kNone; h = hops_[h].next) {
+        if (flows_[hops_[h].flow].bound_link == open.link) Open(hops_[h].flow);
+      }
+    }
+    // Open flows are bound here, so nobody may be faster.
+    if (open.level == kUnknownLevel) continue;
+    if (link.bound > 0 && link.level <= open.level + tolerance) continue;
+    for (std::uint32_t h = link.first; h != kNone; h = hops_[h].next) {
+      if (flows_[hops_[h].flow].rate > open.level + tolerance) Open(hops_[h].flow);
+    }
+  }
+  return open_flows_.size() > before;
 }
 
 // Puts the first of the shares, which has grown, where it belongs.
@@ -572,13 +637,30 @@ void FlowNetwork::SinkFirstShare() {
   heap[place] = moved;
 }
 
-// Progressive filling: the link with the least to give per flow fixes its flows first; a flow whose
-// solo rate is below that is fixed before.
-void FlowNetwork::FillComponent(SimTime now) {
+// Progressive filling of what the flows that are not open leave: the link with the least to give
+// per flow fixes its flows first; a flow whose solo rate is below that is fixed before.
+void FlowNetwork::Fill() {
+  link_flows_.resize(flow_links_.size());
+  std::uint32_t next = 0;
+  for (OpenLink& link : open_links_) {
+    link.available = link.capacity > link.outside ? link.capacity - link.outside : 0;
+    link.level = kUnknownLevel;
+    link.fastest = 0;
+    link.unfixed = link.open;
+    link.flows_begin = link.flows_end = next;
+    next += link.open;
+  }
+  for (std::uint32_t f = 0; f < open_flows_.size(); ++f) {
+    OpenFlow& flow = open_flows_[f];
+    flow.fixed = false;
+    for (std::uint32_t i = flow.links_begin; i < flow.links_end; ++i) {
+      link_flows_[open_links_[flow_links_[i]].flows_end++] = f;
+    }
+  }
   const auto slower = [this](std::uint32_t a, std::uint32_t b) {
-    return component_flows_[a].solo_rate < component_flows_[b].solo_rate;
+    return open_flows_[a].solo_rate < open_flows_[b].solo_rate;
   };
-  by_solo_rate_.resize(component_flows_.size());
+  by_solo_rate_.resize(open_flows_.size());
   std::iota(by_solo_rate_.begin(), by_solo_rate_.end(), 0U);
   if (!std::is_sorted(by_solo_rate_.begin(), by_solo_rate_.end(), slower)) {
     std::stable_sort(by_solo_rate_.begin(), by_solo_rate_.end(), slower);
@@ -586,13 +668,13 @@ void FlowNetwork::FillComponent(SimTime now) {
   // Shares are whole numbers, so a link keeps less than one bit/s per flow over; what is left of
   // that must not make equal flows unequal.
   std::uint64_t level = 0;
-  const auto share_of = [&](const ComponentLink& link) {
+  const auto share_of = [&](const OpenLink& link) {
     if (link.available < level * link.unfixed + link.active) return level;
     return link.available / link.unfixed;
   };
   share_heap_.clear();
-  for (std::uint32_t i = 0; i < component_links_.size(); ++i) {
-    const ComponentLink& link = component_links_[i];
+  for (std::uint32_t i = 0; i < open_links_.size(); ++i) {
+    const OpenLink& link = open_links_[i];
     if (link.unfixed > 0) share_heap_.push_back({share_of(link), link.link, i});
   }
   std::make_heap(share_heap_.begin(), share_heap_.end(),
@@ -600,7 +682,7 @@ void FlowNetwork::FillComponent(SimTime now) {
   std::size_t next_solo = 0;
   while (!share_heap_.empty()) {
     const Share top = share_heap_.front();
-    const ComponentLink& link = component_links_[top.place];
+    OpenLink& link = open_links_[top.place];
     const std::uint64_t share = link.unfixed > 0 ? share_of(link) : kUnlimited;
     if (link.unfixed == 0 || share > top.share) {  // Out of date: shares only grow.
       if (link.unfixed > 0) {
@@ -612,66 +694,74 @@ void FlowNetwork::FillComponent(SimTime now) {
       SinkFirstShare();
       continue;
     }
-    while (next_solo < by_solo_rate_.size() && component_flows_[by_solo_rate_[next_solo]].fixed) {
+    while (next_solo < by_solo_rate_.size() && open_flows_[by_solo_rate_[next_solo]].fixed) {
       ++next_solo;
     }
     if (next_solo < by_solo_rate_.size() &&
-        component_flows_[by_solo_rate_[next_solo]].solo_rate <= share) {
-      ComponentFlow& flow = component_flows_[by_solo_rate_[next_solo++]];
-      Fix(flow, kNone, flow.solo_rate, now);
+        open_flows_[by_solo_rate_[next_solo]].solo_rate <= share) {
+      OpenFlow& flow = open_flows_[by_solo_rate_[next_solo++]];
+      Fix(flow, kNone, flow.solo_rate);
       continue;
     }
     level = share;
+    link.level = std::max<std::uint64_t>(share, 1);
     for (std::uint32_t i = link.flows_begin; i < link.flows_end; ++i) {
-      ComponentFlow& flow = component_flows_[link_flows_[i]];
-      if (!flow.fixed) Fix(flow, top.link, std::max<std::uint64_t>(share, 1), now);
+      OpenFlow& flow = open_flows_[link_flows_[i]];
+      if (!flow.fixed) Fix(flow, top.link, link.level);
     }
   }
-  for (const std::uint32_t place : by_solo_rate_) {
-    ComponentFlow& flow = component_flows_[place];
-    if (!flow.fixed) Fix(flow, kNone, flow.solo_rate, now);
-  }
-  if (options_.many_flows != 0 && completions_.size() > options_.many_flows) {
-    share_not_before_ = now + ShortMessage() / kSharingsPerMessage;
+  for (OpenFlow& flow : open_flows_) {
+    if (!flow.fixed) Fix(flow, kNone, flow.solo_rate);
   }
 }
 
-// At present rates, of the flows that were just given less than they could have; all but one in
-// twenty of their messages are longer.
-Picoseconds FlowNetwork::ShortMessage() {
-  message_times_.clear();
-  for (const ComponentFlow& entry : component_flows_) {
-    const Flow& flow = flows_[entry.flow];
-    if (flow.bound_link == kNone) continue;
-    message_times_.push_back(static_cast<double>(SoloTime(flow).count()) *
-                             static_cast<double>(flow.solo_rate) /
-                             static_cast<double>(std::max<std::uint64_t>(flow.rate, 1)));
+void FlowNetwork::Fix(OpenFlow& open, std::uint32_t bound_link, std::uint64_t rate) {
+  open.fixed = true;
+  open.rate = rate;
+  open.bound_link = bound_link;
+  for (std::uint32_t i = open.links_begin; i < open.links_end; ++i) {
+    OpenLink& link = open_links_[flow_links_[i]];
+    link.available = link.available > rate ? link.available - rate : 0;
+    link.fastest = std::max(link.fastest, rate);
+    --link.unfixed;
   }
-  if (message_times_.empty()) return Picoseconds(0);
+}
+
+void FlowNetwork::Apply(const OpenFlow& open, SimTime now) {
+  Flow& flow = flows_[open.flow];
+  if (open.bound_link != flow.bound_link) {
+    if (flow.bound_link != kNone) --links_[flow.bound_link].bound;
+    if (open.bound_link != kNone) ++links_[open.bound_link].bound;
+    flow.bound_link = open.bound_link;
+  }
+  if (open.rate == flow.rate) return;
+  Settle(flow, now);
+  for (std::uint32_t i = flow.hops_begin; i < flow.hops_begin + flow.hop_count; ++i) {
+    links_[hops_[i].link].used += open.rate - flow.rate;  // Modulo 2^64: right if it shrinks, too.
+  }
+  flow.rate = open.rate;
+  changes_.push_back({now + TimeFor(flow.remaining, flow.rate), 0, open.flow});
+}
+
+// A short message's time is that from sending to arrival at present rates, of the flows that have
+// less than they could; all but one in twenty of their messages take longer.
+void FlowNetwork::MeasureWait() {
+  message_times_.clear();
+  for (const OpenFlow& open : open_flows_) {
+    if (open.bound_link == kNone) continue;
+    const Flow& flow = flows_[open.flow];
+    message_times_.push_back(static_cast<double>(SoloTime(flow).count()) *
+                                 static_cast<double>(flow.solo_rate) /
+                                 static_cast<double>(flow.rate) +
+                             static_cast<double>(flow.latency.count()));
+  }
+  if (message_times_.empty()) return;
   const auto short_one =
       message_times_.begin() + static_cast<std::ptrdiff_t>(message_times_.size() / 20);
   std::nth_element(message_times_.begin(), short_one, message_times_.end());
-  return Picoseconds(static_cast<std::uint64_t>(std::min(*short_one, 1e18)));
-}
-
-void FlowNetwork::Fix(ComponentFlow& entry, std::uint32_t bound_link, std::uint64_t rate,
-                      SimTime now) {
-  entry.fixed = true;
-  for (std::uint32_t i = entry.links_begin; i < entry.links_end; ++i) {
-    ComponentLink& link = component_links_[flow_links_[i]];
-    link.available = link.available > rate ? link.available - rate : 0;
-    --link.unfixed;
-  }
-  Flow& flow = flows_[entry.flow];
-  if (bound_link != flow.bound_link) {
-    if (flow.bound_link != kNone) --links_[flow.bound_link].bound;
-    if (bound_link != kNone) ++links_[bound_link].bound;
-    flow.bound_link = bound_link;
-  }
-  if (rate == flow.rate) return;
-  Settle(flow, now);
-  flow.rate = rate;
-  changes_.push_back({now + TimeFor(flow.remaining, rate), 0, entry.flow});
+  const Picoseconds wait =
+      Picoseconds(static_cast<std::uint64_t>(std::min(*short_one, 1e18))) / kSharingsPerMessage;
+  wait_ = message_times_.size() < kEnoughToMeasure ? std::min(wait_, wait) : wait;
 }
 
 void FlowNetwork::FlushCounters(Flow& flow) const {
@@ -720,6 +810,7 @@ void FlowNetwork::Reset() {
   std::fill(use_.begin(), use_.end(), LinkUse{});
   effort_ = {};
   share_not_before_ = SimTime();
+  wait_ = Picoseconds(0);
   queue_.Reset();
 }
 

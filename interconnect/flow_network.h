@@ -20,8 +20,8 @@ namespace windtunnel {
 /// exactly, sharing uses the payload share of full frames.
 ///
 /// Cost: a message whose links have the rate it asks for left over costs two entries in a batch of
-/// equal times and no search; only when links run short are the rates of the flows that reach each
-/// other over shared links computed anew, once per instant.
+/// equal times and no search; only when links run short are rates computed anew, once per instant,
+/// of those flows that the change reaches.
 ///
 /// Groups: one flow over the union of the links (each once: switches on the way replicate or
 /// combine). A reduction adds the time of the switch's reduction unit; the request that fetches the
@@ -36,10 +36,13 @@ class FlowNetwork final : public Network {
     /// routes' first-in first-out kept, no run of any level is faster.
     bool contention = true;
     /// When more flows than this share, their rates are computed anew no more often than 32 times
-    /// while a short message passes (19 of 20 are longer), or when an eighth of them has begun or
-    /// ended. In between, what has ended leaves its rate free and what begins takes what is free,
-    /// so that no link ever carries too much. 0 = always at once.
-    std::size_t many_flows = 2048;
+    /// while a short message (19 of 20 take longer) is sent and arrives, or when an eighth of them
+    /// has begun or ended. In between, what has ended leaves its rate free and what begins takes
+    /// what is free, so that no link ever carries too much. 0 = always at once.
+    std::size_t many_flows = 512;
+    /// true: a sharing computes the rates of all flows that reach a change over short links, not
+    /// only of those that the change touches. Same rates; for tests.
+    bool whole_components = false;
   };
   /// `cluster` must outlive the network.
   explicit FlowNetwork(const Cluster& cluster) : FlowNetwork(cluster, Options()) {}
@@ -75,6 +78,7 @@ class FlowNetwork final : public Network {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::uint64_t kUnknownLevel = UINT64_MAX;
   __extension__ using Wide = unsigned __int128;
 
   // A flow crosses a link: node of the link's list of active flows.
@@ -85,39 +89,45 @@ class FlowNetwork final : public Network {
     std::uint32_t next;
   };
   struct LinkState {
-    std::uint64_t capacity = 0;   // Payload bits per second in full frames.
-    std::uint64_t wanted = 0;     // Sum of the solo rates of active flows; up to `capacity` the
-                                  // link limits nobody.
+    std::uint64_t capacity = 0;  // Payload bits per second in full frames.
+    std::uint64_t wanted = 0;    // Sum of the solo rates of active flows; up to `capacity` the
+                                 // link limits nobody.
+    std::uint64_t used = 0;      // Sum of the rates of active flows.
+    std::uint64_t level =
+        kUnknownLevel;            // With flows bound: their rate; no settled flow is faster.
     std::uint32_t first = kNone;  // Hop of the most recent active flow.
     std::uint32_t active = 0;
     std::uint32_t bound = 0;  // Flows below their solo rate because of this link.
     bool dirty = false;
   };
-  // What a sharing knows of a link, and what is left of it until the next one.
-  struct LinkShare {
-    std::uint64_t available = 0;
+  // Where a sharing keeps what it knows of a link or a flow; of an older epoch: nowhere.
+  struct Mark {
     std::uint32_t epoch = 0;
-    std::uint32_t place = 0;  // In `component_links_`.
+    std::uint32_t place = 0;  // In `open_links_` or `open_flows_`.
   };
-  struct FlowMark {
-    std::uint32_t epoch = 0;
-    std::uint32_t place = 0;  // In `component_flows_`.
-  };
-  // A sharing copies what it works on, so that its loops run through memory in order.
-  struct ComponentLink {
-    std::uint64_t available;
-    std::uint32_t unfixed;
-    std::uint32_t active;
-    std::uint32_t link;
-    std::uint32_t flows_begin;  // In `link_flows_`.
-    std::uint32_t flows_end;
-  };
-  struct ComponentFlow {
+  // A flow whose rate a sharing computes anew, and a link that such a flow crosses.
+  struct OpenFlow {
     std::uint64_t solo_rate;
+    std::uint64_t rate;  // As computed.
+    std::uint32_t bound_link;
     std::uint32_t flow;
     std::uint32_t links_begin;  // In `flow_links_`.
     std::uint32_t links_end;
     bool fixed;
+  };
+  struct OpenLink {
+    std::uint64_t capacity;
+    std::uint64_t outside;    // Rates of its flows that are not open.
+    std::uint64_t available;  // For the open flows that have no rate yet.
+    std::uint64_t level;      // Of the open flows bound here; kUnknownLevel: none is.
+    std::uint64_t fastest;    // Rate of the fastest open flow.
+    std::uint32_t link;
+    std::uint32_t active;
+    std::uint32_t open;
+    std::uint32_t unfixed;
+    std::uint32_t bound_outside;  // Flows bound here that are not open.
+    std::uint32_t flows_begin;    // In `link_flows_`.
+    std::uint32_t flows_end;
   };
   // One route or group and the message at its head. The first cache line serves the idle path.
   struct alignas(64) Flow {
@@ -224,17 +234,20 @@ class FlowNetwork final : public Network {
   void ArmCompletions();
   void RunCompletions(SimTime now);
   bool SharesLater() const { return share_scheduled_ && share_at_ > queue_.now(); }
-  std::uint64_t FreeRate(std::uint32_t link);
   void TakeFreeRate(Flow& flow);
   Batch& BatchAt(SimTime at, Slot& recent);
   std::uint32_t FindBatch(SimTime at);
   void RunBatch(SimTime now, std::uint32_t batch);
   void ShareAnew(SimTime now);
-  void CollectComponent();
-  void FillComponent(SimTime now);
+  void Open(std::uint32_t flow_index);
+  void OpenChanged();
+  void OpenReachable();
+  bool OpenUnfair();
+  void Fill();
+  void Fix(OpenFlow& open, std::uint32_t bound_link, std::uint64_t rate);
   void SinkFirstShare();
-  Picoseconds ShortMessage();
-  void Fix(ComponentFlow& entry, std::uint32_t bound_link, std::uint64_t rate, SimTime now);
+  void Apply(const OpenFlow& open, SimTime now);
+  void MeasureWait();
   void FlushCounters(Flow& flow) const;
 
   const Cluster& cluster_;
@@ -245,7 +258,7 @@ class FlowNetwork final : public Network {
   ShareHandler share_handler_{*this};
   CompletionHandler completion_handler_{*this};
   std::vector<LinkState> links_;
-  std::vector<LinkShare> shares_;
+  std::vector<Mark> link_marks_;
   std::vector<WireFormat> formats_;
   mutable PagedVector<Flow> flows_;  // Their runs are counted when somebody asks.
   std::vector<Hop> hops_;
@@ -268,11 +281,13 @@ class FlowNetwork final : public Network {
   bool share_scheduled_ = false;
   SimTime share_at_;
   SimTime share_not_before_;
+  Picoseconds wait_;               // From one sharing to the next, with many flows.
   std::size_t changed_flows_ = 0;  // Since the last sharing, where rates are short.
   std::uint32_t epoch_ = 0;
-  std::vector<FlowMark> marks_;  // By flow.
-  std::vector<ComponentLink> component_links_;
-  std::vector<ComponentFlow> component_flows_;
+  std::vector<Mark> flow_marks_;
+  std::vector<std::uint32_t> unsettled_;  // Flows that have begun since the last sharing.
+  std::vector<OpenLink> open_links_;
+  std::vector<OpenFlow> open_flows_;
   std::vector<std::uint32_t> link_flows_;
   std::vector<std::uint32_t> flow_links_;
   std::vector<std::uint32_t> by_solo_rate_;

@@ -273,11 +273,18 @@ struct Traffic {
   Picoseconds time;
   FlowNetwork::Effort effort;
   Picoseconds busiest;
+  std::map<std::uint64_t, Picoseconds> delivered;
 };
 Traffic RandomTraffic(std::uint32_t endpoints, std::uint32_t window, std::uint32_t each,
-                      bool equal_sizes, std::size_t many_flows) {
-  const Cluster cluster(Star(endpoints, GigabytesPerSecond(25), Nanoseconds(500)));
-  FlowNetwork network(cluster, {.many_flows = many_flows});
+                      bool equal_sizes, const FlowNetwork::Options& options) {
+  // Links of three speeds, so that flows are bound now at one end and now at the other.
+  Topology topology = Star(endpoints, GigabytesPerSecond(25), Nanoseconds(500));
+  for (std::uint32_t i = 0; i < endpoints; i += 3) {
+    topology.links[Up(i)].rate = GigabytesPerSecond(50);
+    topology.links[Down(i)].rate = GigabytesPerSecond(40);
+  }
+  const Cluster cluster(std::move(topology));
+  FlowNetwork network(cluster, options);
   Recorder client;
   network.set_client(&client);
   std::vector<std::vector<RouteId>> routes(endpoints);
@@ -310,7 +317,8 @@ Traffic RandomTraffic(std::uint32_t endpoints, std::uint32_t window, std::uint32
   }
   network.RunToIdle();
   EXPECT_EQ(client.delivered.size(), std::size_t{endpoints} * each);
-  Traffic traffic{network.queue().now().since_start(), network.effort(), Picoseconds(0)};
+  Traffic traffic{network.queue().now().since_start(), network.effort(), Picoseconds(0),
+                  client.delivered};
   for (const LinkUse& use : network.link_use()) {
     traffic.busiest = std::max(traffic.busiest, use.busy);
   }
@@ -319,14 +327,42 @@ Traffic RandomTraffic(std::uint32_t endpoints, std::uint32_t window, std::uint32
 
 TEST(ManyFlowsTest, RatesThatWaitChangeTimesLittleAndNeverBeatTheLinks) {
   for (const bool equal_sizes : {false, true}) {
-    const Traffic exact = RandomTraffic(64, 16, 100, equal_sizes, 0);
-    const Traffic waiting = RandomTraffic(64, 16, 100, equal_sizes, 256);
+    const Traffic exact = RandomTraffic(64, 16, 100, equal_sizes, {.many_flows = 0});
+    const Traffic waiting = RandomTraffic(64, 16, 100, equal_sizes, {.many_flows = 256});
     const auto ratio =
         static_cast<double>(waiting.time.count()) / static_cast<double>(exact.time.count());
     EXPECT_NEAR(ratio, 1, 0.01) << equal_sizes;
     EXPECT_GE(waiting.time, waiting.busiest);
     EXPECT_GE(exact.time, exact.busiest);
     EXPECT_LT(waiting.effort.share_updates * 3, exact.effort.share_updates * 2);
+  }
+}
+
+// Rates that only the neighbourhood of a change recomputes are those of the whole network.
+TEST(TouchedFlowsTest, TimesAreThoseOfWholeComponents) {
+  for (const bool equal_sizes : {false, true}) {
+    for (const std::uint32_t window : {1u, 2u, 8u}) {
+      const Traffic touched = RandomTraffic(48, window, 60, equal_sizes, {.many_flows = 0});
+      const Traffic whole =
+          RandomTraffic(48, window, 60, equal_sizes, {.many_flows = 0, .whole_components = true});
+      ASSERT_EQ(touched.delivered.size(), whole.delivered.size());
+      // Message i of an endpoint is the same in both, but tokens follow the order of sending.
+      EXPECT_NEAR(static_cast<double>(touched.time.count()),
+                  static_cast<double>(whole.time.count()),
+                  1e-7 * static_cast<double>(whole.time.count()));
+      std::vector<Picoseconds> a, b;
+      for (const auto& [token, time] : touched.delivered) a.push_back(time);
+      for (const auto& [token, time] : whole.delivered) b.push_back(time);
+      std::sort(a.begin(), a.end());
+      std::sort(b.begin(), b.end());
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        ASSERT_NEAR(static_cast<double>(a[i].count()), static_cast<double>(b[i].count()), 100)
+            << "window " << window << ", arrival " << i;
+      }
+      if (window == 8) {
+        EXPECT_LT(touched.effort.share_updates, whole.effort.share_updates);
+      }
+    }
   }
 }
 

@@ -36,26 +36,29 @@ class BufferPool {
   struct Return {
     BufferPool* pool;
     std::size_t size_class;
-    void operator()(std::byte* data) const { pool->free_[size_class].emplace_back(data); }
+    void operator()(std::byte* data) const { pool->free_[size_class].push_back(data); }
   };
   using Buffer = std::shared_ptr<std::byte>;
 
   Buffer Take(std::size_t bytes) {
     std::size_t size_class = 6;  // 64 bytes.
     while ((std::size_t{1} << size_class) < bytes) ++size_class;
-    std::unique_ptr<std::byte[]> data;
     auto& free = free_[size_class];
-    if (free.empty()) {
-      data.reset(new std::byte[std::size_t{1} << size_class]);
-    } else {
-      data = std::move(free.back());
-      free.pop_back();
-    }
-    return {data.release(), Return{this, size_class}};
+    if (free.empty()) free.push_back(Allocate(std::size_t{1} << size_class));
+    std::byte* const data = free.back();
+    free.pop_back();
+    return {data, Return{this, size_class}};
   }
 
  private:
-  std::array<std::vector<std::unique_ptr<std::byte[]>>, 64> free_;
+  std::byte* Allocate(std::size_t bytes) {
+    if (bytes >= ZeroedMemory::kLarge) return large_.emplace_back(bytes).bytes().data();
+    return small_.emplace_back(new std::byte[bytes]).get();
+  }
+
+  std::vector<ZeroedMemory> large_;
+  std::vector<std::unique_ptr<std::byte[]>> small_;
+  std::array<std::vector<std::byte*>, 64> free_;
 };
 
 class RealPayload {

@@ -11,7 +11,6 @@ ZeroedMemory::ZeroedMemory(std::size_t size) : size_(size) {
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) throw std::bad_alloc();
   // One fault for 2 MiB in place of 512; a system without large pages may refuse.
-  constexpr std::size_t kLarge = std::size_t{4} << 20;
   if (size >= kLarge) static_cast<void>(madvise(data, size, MADV_HUGEPAGE));
   data_ = static_cast<std::byte*>(data);
 }

@@ -10,6 +10,9 @@ namespace windtunnel {
 /// Owns `size` zero bytes, aligned for every type. @throws std::bad_alloc.
 class ZeroedMemory {
  public:
+  /// From this size on large pages are asked for.
+  static constexpr std::size_t kLarge = std::size_t{4} << 20;
+
   explicit ZeroedMemory(std::size_t size);
   ~ZeroedMemory();
   ZeroedMemory(ZeroedMemory&& other) noexcept : data_(other.data_), size_(other.size_) {

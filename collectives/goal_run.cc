@@ -40,8 +40,8 @@ class GoalSetting final : public ExecutionSetting {
       path.local = true;
       return path;
     }
-    const Route& route = paths_.Between(sender.rank, to.rank, {}).route;
-    path.route = network_.AddRoute(route);
+    const std::span<const LinkId> route = paths_.RouteOf(paths_.Between(sender.rank, to.rank, {}));
+    path.route = network_.AddRoute({route.begin(), route.end()});
     path.flight = cluster_.Latency(route);
     path.post = overhead_;  // Before the wire sees the message.
     return path;

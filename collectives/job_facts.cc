@@ -77,10 +77,10 @@ timing::CallFacts FactsOfJob(const Cluster& cluster, JobPaths& paths, std::uint3
     facts.path = timing::InNodePath::kNvlink;
     facts.link_rate = nvlink;
   } else if (neighbour != 0) {
-    const JobPaths::Path& way = paths.Between(0, neighbour, {});
+    const JobPaths::Path way = paths.Between(0, neighbour, {});
     facts.path = way.transport == Transport::kPeerToPeer ? timing::InNodePath::kPciePeer
                                                          : timing::InNodePath::kPcieHost;
-    facts.link_rate = cluster.Bottleneck(way.route);
+    facts.link_rate = cluster.Bottleneck(paths.RouteOf(way));
   }
   if (facts.nodes > 1) {
     std::set<DeviceId> used;

@@ -58,15 +58,15 @@ JobPaths::JobPaths(const Cluster& cluster, std::vector<DeviceId> gpus, Options o
   FindTurns();
 }
 
-const JobPaths::Path& JobPaths::Between(Rank from, Rank to, NicPair nics) {
+JobPaths::Path JobPaths::Between(Rank from, Rank to, NicPair nics) {
   WT_CHECK(from < gpus_.size()) << "rank " << from;
   WT_CHECK(to < gpus_.size()) << "rank " << to;
   const auto [number, fresh] = known_.NumberOf({from, to, nics.out, nics.in});
   if (fresh) found_.emplace_back();
   Entry& entry = found_[number];
   if (!entry.known) {
-    entry.path = Find(from, to, nics);
-    entry.known = true;
+    const Way way = Find(from, to, nics);
+    entry = {{routes_.NumberOf(way.route).first, way.transport, way.by_load}, true};
   }
   return entry.path;
 }
@@ -104,7 +104,7 @@ void JobPaths::FindTurns() {
   }
 }
 
-JobPaths::Path JobPaths::Find(Rank from, Rank to, NicPair chosen) {
+JobPaths::Way JobPaths::Find(Rank from, Rank to, NicPair chosen) {
   if (gpus_[from] == gpus_[to]) return {Transport::kLocal, {}};
   const bool same_node = nodes_[from] == nodes_[to];
   // Endpoints that are on the network themselves, as in files of other simulators.

@@ -2,12 +2,13 @@
 // How the data of one rank reaches another on the cluster: transport, NICs, route.
 
 #include <cstdint>
-#include <deque>
+#include <span>
 #include <vector>
 
 #include "collectives/types.h"
 #include "interconnect/cluster.h"
 #include "interconnect/route_choice.h"
+#include "interconnect/route_pool.h"
 #include "sim/number_table.h"
 
 namespace windtunnel {
@@ -26,8 +27,8 @@ class JobPaths {
     std::uint64_t seed = 1;  ///< Of the hash of kEcmp, and of ties of kAdaptive.
   };
   struct Path {
+    std::uint32_t route = 0;  ///< Number: RouteOf. Equal routes have one.
     Transport transport = Transport::kLocal;
-    Route route;
     bool by_load = false;  ///< Chosen among equal ways by those found before it.
   };
   JobPaths(const Cluster& cluster, std::vector<DeviceId> gpus, Options options);
@@ -43,7 +44,9 @@ class JobPaths {
     std::uint32_t in = kNearest;
   };
   /// @throws ConfigError when there is no way, naming both GPUs.
-  const Path& Between(Rank from, Rank to, NicPair nics);
+  Path Between(Rank from, Rank to, NicPair nics);
+  /// Valid until the next Between.
+  std::span<const LinkId> RouteOf(const Path& path) const { return routes_.key(path.route); }
   /// The data of the two go over the network.
   bool UsesNetwork(Rank from, Rank to);
   /// Number of the NIC that comes up for `turn` when a rank uses its equally near NICs in turn.
@@ -53,7 +56,12 @@ class JobPaths {
   const std::vector<DeviceId>& NicsOf(Rank rank) const { return nics_[rank]; }
 
  private:
-  Path Find(Rank from, Rank to, NicPair nics);
+  struct Way {
+    Transport transport = Transport::kLocal;
+    Route route;
+    bool by_load = false;
+  };
+  Way Find(Rank from, Rank to, NicPair nics);
   void FindTurns();
   Route NetworkLeg(Rank rank, DeviceId nic, bool sending);
   Route FindLeg(DeviceId gpu, DeviceId nic, bool sending) const;
@@ -80,8 +88,8 @@ class JobPaths {
   };
   struct KeyHash {
     std::uint64_t operator()(const Key& key) const {
-      return MixHash(MixHash(0, std::uint64_t{key.from} << 32 | key.to),
-                     std::uint64_t{key.out} << 32 | key.in);
+      const std::uint64_t hash = MixHash(0, std::uint64_t{key.out} << 32 | key.in);
+      return NearHash(MixHash(hash, key.from), key.to);
     }
   };
   NumberTable<Key, KeyHash> known_;
@@ -98,11 +106,12 @@ class JobPaths {
   };
   NumberTable<Leg, LegHash> known_legs_;
   std::vector<Route> legs_;  // By number.
+  RoutePool routes_;
   struct Entry {
     Path path;
     bool known = false;  // False when there was none.
   };
-  std::deque<Entry> found_;  // By number; addresses stay.
+  std::vector<Entry> found_;  // By number.
 };
 
 }  // namespace windtunnel

@@ -118,13 +118,7 @@ Cluster UsableCluster(const Cluster& cluster, UsableShares shares) {
   return Cluster(std::move(topology));
 }
 
-struct RouteHash {
-  std::uint64_t operator()(const Route& route) const {
-    std::uint64_t hash = route.size();
-    for (const LinkId link : route) hash = MixHash(hash, link);
-    return hash;
-  }
-};
+constexpr RouteId kUnknownRoute = UINT32_MAX;
 
 constexpr Picoseconds kTakeOff(Picoseconds whole, Picoseconds part) {
   return whole > part ? whole - part : Picoseconds(0);
@@ -152,8 +146,7 @@ struct Simulation::Impl final : ExecutionSetting {
     Cluster usable;
     std::unique_ptr<Network> network;
     PacketNetwork* packet = nullptr;  // `network`, at the packet level.
-    NumberTable<Route, RouteHash> routes;
-    std::vector<RouteId> route_ids;  // By number.
+    std::vector<RouteId> route_ids;   // By the number that `paths` gives; kUnknownRoute: not added.
     std::map<std::tuple<GroupKind, DeviceId, DeviceId, std::vector<DeviceId>>, GroupId> groups;
   };
   std::map<UsableShares, std::unique_ptr<Level>> levels;
@@ -361,20 +354,24 @@ struct Simulation::Impl final : ExecutionSetting {
 
   // ExecutionSetting: what the executor asks while it runs.
   ConnectionPath PathOf(const Block& sender, const Peer& to) override {
-    const JobPaths::Path& way = WayOf(*paths, sender, to);
-    ConnectionPath path = CostOf(way, sender);
+    const JobPaths::Path way = WayOf(*paths, sender, to);
+    const std::span<const LinkId> route = paths->RouteOf(way);
+    ConnectionPath path = CostOf(way, route, sender);
     if (path.local) return path;
-    const auto [number, fresh] = level->routes.NumberOf(way.route);
-    if (fresh) level->route_ids.push_back(level->network->AddRoute(way.route));
-    path.route = level->route_ids[number];
+    std::vector<RouteId>& ids = level->route_ids;
+    if (ids.size() <= way.route) ids.resize(way.route + std::size_t{1}, kUnknownRoute);
+    RouteId& id = ids[way.route];
+    if (id == kUnknownRoute) id = level->network->AddRoute({route.begin(), route.end()});
+    path.route = id;
     return path;
   }
 
-  const JobPaths::Path& WayOf(JobPaths& ways, const Block& sender, const Peer& to) const {
+  JobPaths::Path WayOf(JobPaths& ways, const Block& sender, const Peer& to) const {
     return ways.Between(sender.rank, to.rank, NicsFor(sender.rank, to.rank, sender.channel));
   }
 
-  ConnectionPath CostOf(const JobPaths::Path& way, const Block& sender) const {
+  ConnectionPath CostOf(const JobPaths::Path& way, std::span<const LinkId> route,
+                        const Block& sender) const {
     ConnectionPath path;
     if (way.transport == Transport::kLocal || sender.role == "nvls scatter") {
       path.local = true;
@@ -392,7 +389,7 @@ struct Simulation::Impl final : ExecutionSetting {
     }
     path.slots *= wire_parts;
     if (options.ideal_endpoints) return path;
-    const Picoseconds flight = cluster.Latency(way.route);
+    const Picoseconds flight = cluster.Latency(route);
     path.flight = flight;
     path.credit_return = flight;
     if (way.transport == Transport::kNetwork && !fabric_class.empty()) {
@@ -564,9 +561,10 @@ struct Simulation::Impl final : ExecutionSetting {
     }
     auto ways = std::make_unique<JobPaths>(*paths);
     const auto way_of = [&](const Block& sender, const Peer& to) {
-      const JobPaths::Path& way = WayOf(*ways, sender, to);
-      return ConnectionWay{.cost = CostOf(way, sender),
-                           .route = way.route,
+      const JobPaths::Path way = WayOf(*ways, sender, to);
+      const std::span<const LinkId> route = ways->RouteOf(way);
+      return ConnectionWay{.cost = CostOf(way, route, sender),
+                           .route = {route.begin(), route.end()},
                            .fixed = !way.by_load,
                            .one_per_route = true};
     };
@@ -583,9 +581,9 @@ struct Simulation::Impl final : ExecutionSetting {
     for (const ConnectionUse& use : connections) {
       FlowUse& flow = flows.emplace_back(FlowUse{.use = use});
       if (use.from == use.to) continue;
-      const Route& route =
-          paths->Between(use.from, use.to, NicsFor(use.from, use.to, use.channel)).route;
-      for (const LinkId link : route) {
+      const JobPaths::Path way =
+          paths->Between(use.from, use.to, NicsFor(use.from, use.to, use.channel));
+      for (const LinkId link : paths->RouteOf(way)) {
         const DeviceId device = topology.links[link].to;
         if (topology.devices[device].kind != DeviceKind::kNic) continue;
         (flow.nic_out ? flow.nic_in : flow.nic_out) = device;

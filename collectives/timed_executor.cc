@@ -27,8 +27,8 @@ struct ConnectionKey {
 
 struct ConnectionKeyHash {
   std::uint64_t operator()(const ConnectionKey& key) const {
-    return MixHash(MixHash(0, std::uint64_t{key.from} << 32 | key.to),
-                   std::uint64_t{key.channel} << 32 | key.port);
+    const std::uint64_t hash = MixHash(0, std::uint64_t{key.channel} << 32 | key.port);
+    return NearHash(MixHash(hash, key.from), key.to);
   }
 };
 

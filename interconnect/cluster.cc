@@ -443,13 +443,13 @@ std::vector<DeviceId> Cluster::NearestNics(DeviceId gpu) const {
   return nics;
 }
 
-BitsPerSecond Cluster::Bottleneck(const Route& route) const {
+BitsPerSecond Cluster::Bottleneck(std::span<const LinkId> route) const {
   std::uint64_t rate = UINT64_MAX;
   for (const LinkId id : route) rate = std::min(rate, impl_->link(id).rate.count());
   return BitsPerSecond(rate);
 }
 
-Picoseconds Cluster::Latency(const Route& route) const {
+Picoseconds Cluster::Latency(std::span<const LinkId> route) const {
   Picoseconds total;
   for (const LinkId id : route) total += impl_->link(id).latency;
   return total;

@@ -55,8 +55,8 @@ class Cluster {
   /// NICs of the GPU's node, nearest first (path type, then rate, then index).
   std::vector<DeviceId> NearestNics(DeviceId gpu) const;
 
-  BitsPerSecond Bottleneck(const Route& route) const;
-  Picoseconds Latency(const Route& route) const;
+  BitsPerSecond Bottleneck(std::span<const LinkId> route) const;
+  Picoseconds Latency(std::span<const LinkId> route) const;
   /// Component number per device, counted from 0 in order of the lowest device id.
   std::vector<std::uint32_t> Components() const;
   /// Max-flow between two GPUs over all links: the bound of any pair transfer.

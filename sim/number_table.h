@@ -17,14 +17,20 @@ constexpr std::uint64_t MixHash(std::uint64_t hash, std::uint64_t word) {
   return hash ^ hash >> 29;
 }
 
+/// As MixHash, but keys that differ in the last bits of `neighbour` only have places side by side:
+/// who goes from neighbour to neighbour stays in one cache line.
+constexpr std::uint64_t NearHash(std::uint64_t hash, std::uint64_t neighbour) {
+  return (MixHash(hash, neighbour >> 3) & ~std::uint64_t{7}) | (neighbour & 7);
+}
+
 /// A hash table by linear probing that holds numbers: 16 bytes beside each key, no nodes, no
-/// removal. `Hash` gives 64 good bits; it and `Equal` are empty.
-template <class Key, class Hash, class Equal = std::equal_to<Key>>
+/// removal. `Hash` gives 64 good bits; it and `Equal` are empty. `Keys` holds the keys by number.
+template <class Key, class Hash, class Equal = std::equal_to<Key>, class Keys = std::vector<Key>>
 class NumberTable {
  public:
   /// Range: fewer than 2^32 - 1 keys.
   std::size_t size() const { return keys_.size(); }
-  const Key& key(std::uint32_t number) const { return keys_[number]; }
+  decltype(auto) key(std::uint32_t number) const { return keys_[number]; }
   /// The number of `key`, and whether it is new.
   std::pair<std::uint32_t, bool> NumberOf(const Key& key) {
     if (2 * keys_.size() >= places_.size()) Grow();
@@ -58,7 +64,7 @@ class NumberTable {
       places_[at] = {number, static_cast<std::uint32_t>(hash >> 32)};
     }
   }
-  std::vector<Key> keys_;
+  Keys keys_;
   std::vector<Place> places_;  // A power of two of them, at most half of them taken.
 };
 

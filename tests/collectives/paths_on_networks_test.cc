@@ -18,9 +18,10 @@ TEST(PathsOnNetworksTest, EndpointsOnTheNetworkNeedNoNic) {
       "topology: [ Switch ]\nnpus_count: [ 4 ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n",
       ForeignFormat::kAstraSim, "test"));
   JobPaths paths = All(cluster);
-  const JobPaths::Path& path = paths.Between(0, 3, {});
+  const JobPaths::Path path = paths.Between(0, 3, {});
   EXPECT_EQ(path.transport, Transport::kNetwork);
-  EXPECT_EQ(path.route, *cluster.FindRoute(0, 3));
+  const std::span<const LinkId> route = paths.RouteOf(path);
+  EXPECT_EQ(Route(route.begin(), route.end()), *cluster.FindRoute(0, 3));
 }
 
 TEST(PathsOnNetworksTest, NeighboursOfATorusAreOneHopApart) {
@@ -29,10 +30,10 @@ TEST(PathsOnNetworksTest, NeighboursOfATorusAreOneHopApart) {
                           "latency: [ 500, 500 ]\n",
                           ForeignFormat::kAstraSim, "test"));
   JobPaths paths = All(cluster);
-  EXPECT_EQ(paths.Between(0, 1, {}).route.size(), 1u);
-  EXPECT_EQ(paths.Between(0, 8, {}).route.size(), 1u);
-  EXPECT_EQ(paths.Between(7, 0, {}).route.size(), 1u);
-  EXPECT_EQ(paths.Between(7, 8, {}).route.size(), 2u);
+  EXPECT_EQ(paths.RouteOf(paths.Between(0, 1, {})).size(), 1u);
+  EXPECT_EQ(paths.RouteOf(paths.Between(0, 8, {})).size(), 1u);
+  EXPECT_EQ(paths.RouteOf(paths.Between(7, 0, {})).size(), 1u);
+  EXPECT_EQ(paths.RouteOf(paths.Between(7, 8, {})).size(), 2u);
 }
 
 TEST(PathsOnNetworksTest, ConnectionsSpreadOverTheSpines) {
@@ -48,7 +49,7 @@ TEST(PathsOnNetworksTest, ConnectionsSpreadOverTheSpines) {
   const Cluster cluster(std::move(topology));
   JobPaths paths = All(cluster);
   std::set<LinkId> uplinks;
-  for (Rank r = 0; r < 8; ++r) uplinks.insert(paths.Between(r, 8 + r, {}).route[1]);
+  for (Rank r = 0; r < 8; ++r) uplinks.insert(paths.RouteOf(paths.Between(r, 8 + r, {}))[1]);
   EXPECT_EQ(uplinks.size(), 8u);
 }
 

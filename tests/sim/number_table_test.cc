@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace windtunnel {
 namespace {
 
@@ -38,6 +40,20 @@ TEST(NumberTableTest, MixedHashesTellNeighboursApartInBothHalves) {
     halves.NumberOf((MixHash(0, i) & 0xffffffff) | 1ULL << 40);
   }
   EXPECT_GE(halves.size(), 2u * 4096 - 8);
+}
+
+// Places side by side for neighbours, and nowhere near for the next eight.
+TEST(NumberTableTest, NearHashesKeepNeighboursTogetherAndTheRestApart) {
+  for (std::uint64_t i = 0; i < 512; i += 8) {
+    for (std::uint64_t k = 1; k < 8; ++k) EXPECT_EQ(NearHash(7, i + k), NearHash(7, i) + k);
+  }
+  std::set<std::uint64_t> halves;
+  for (std::uint64_t i = 0; i < 4096; ++i) {
+    halves.insert(NearHash(7, 8 * i) >> 32);
+    halves.insert((NearHash(7, 8 * i) & 0xffffffff) | 1ULL << 40);
+    halves.insert((NearHash(i, 3) & 0xffffffff) | 1ULL << 41);
+  }
+  EXPECT_GE(halves.size(), 3u * 4096 - 8);
 }
 
 }  // namespace

@@ -24,13 +24,17 @@ Picoseconds TimeFor(Wide work, std::uint64_t rate) {
 // What begins or ends waits at most this part of the time of a short message for its new rate (see
 // Options::many_flows).
 constexpr std::uint64_t kSharingsPerMessage = 32;
-// Fewer flows do not tell how long a short message takes; they can show that it takes less.
+// Fewer flows do not tell how long a short message takes; they can show that it takes less. More
+// than the second tell no better.
 constexpr std::size_t kEnoughToMeasure = 64;
+constexpr std::size_t kMeasured = 2048;
 // What is free of a link is taken from this part of the rate that a message could have. ASSUMED.
 constexpr std::uint64_t kLeastFreePart = 1024;
 // Or until one in so many flows has begun or ended: lockstep schedules change all at one instant.
 constexpr std::size_t kPartThatChanges = 8;
 
+// The heap of completions is built anew when one in so many of them changes.
+constexpr std::size_t kRebuiltPart = 8;
 // A sharing that has opened more than one in so many of the flows that share, or has filled so
 // often, goes on with all that reach each other.
 constexpr std::size_t kWholePart = 3;
@@ -51,7 +55,7 @@ FlowNetwork::FlowNetwork(const Cluster& cluster, const Options& options)
   const Topology& topology = cluster.topology();
   const auto link_count = static_cast<LinkId>(topology.links.size());
   links_.resize(link_count);
-  link_marks_.resize(link_count);
+  link_shares_.resize(link_count);
   formats_.reserve(link_count);
   for (LinkId id = 0; id < link_count; ++id) {
     formats_.push_back(LinkWireFormat(topology, id));
@@ -69,7 +73,7 @@ std::uint32_t FlowNetwork::AddFlow(const std::vector<LinkId>& links, Picoseconds
   flow.solo_rate = kUnlimited;
   TimingClass timing;
   const auto add_hop = [&](std::uint32_t link) {
-    hops_.push_back({link, index, kNone, kNone});
+    hops_.push_back({link, kNone});
     ++flow.hop_count;
   };
   for (const LinkId id : links) {
@@ -188,11 +192,8 @@ void FlowNetwork::Activate(std::uint32_t flow_index, SimTime now) {
   for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
     Hop& hop = hops_[i];
     LinkState& link = links_[hop.link];
-    hop.previous = kNone;
-    hop.next = link.first;
-    if (link.first != kNone) hops_[link.first].previous = i;
-    link.first = i;
-    ++link.active;
+    hop.place = static_cast<std::uint32_t>(link.flows.size());
+    link.flows.push_back({flow_index, i});
     link.wanted += flow.solo_rate;
     if (link.wanted > link.capacity && options_.contention) {
       fits = false;
@@ -253,13 +254,9 @@ void FlowNetwork::Deactivate(std::uint32_t flow_index) {
   for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
     const Hop& hop = hops_[i];
     LinkState& link = links_[hop.link];
-    if (hop.previous == kNone) {
-      link.first = hop.next;
-    } else {
-      hops_[hop.previous].next = hop.next;
-    }
-    if (hop.next != kNone) hops_[hop.next].previous = hop.previous;
-    --link.active;
+    link.flows[hop.place] = link.flows.back();  // Takes the place.
+    hops_[link.flows[hop.place].hop].place = hop.place;
+    link.flows.pop_back();
     link.wanted -= flow.solo_rate;
     link.used -= flow.rate;
     if (link.bound > 0) {
@@ -346,9 +343,15 @@ void FlowNetwork::PlanCompletion(std::uint32_t flow_index, SimTime at) {
   }
 }
 
+void FlowNetwork::BuildHeap() {
+  for (std::size_t place = completions_.size() / 4 + 1; place-- > 0;) {
+    if (place < completions_.size()) SiftDown(place);
+  }
+}
+
 // Few changes move one by one; many are put in place and the heap is built anew.
 void FlowNetwork::PlanChanges() {
-  if (changes_.size() * 8 < completions_.size()) {
+  if (changes_.size() * kRebuiltPart < completions_.size()) {
     for (const Completion& change : changes_) PlanCompletion(change.flow, change.at);
   } else {
     for (Completion& change : changes_) {
@@ -362,9 +365,7 @@ void FlowNetwork::PlanChanges() {
         completions_[flow.completion] = change;
       }
     }
-    for (std::size_t place = completions_.size() / 4 + 1; place-- > 0;) {
-      if (place < completions_.size()) SiftDown(place);
-    }
+    BuildHeap();
   }
   changes_.clear();
   ArmCompletions();
@@ -382,19 +383,54 @@ void FlowNetwork::ArmCompletions() {
 void FlowNetwork::RunCompletions(SimTime now) {
   if (!completions_armed_ || armed_at_ != now) return;  // Overtaken by an earlier one.
   completions_armed_ = false;
-  while (!completions_.empty() && completions_.front().at == now) {
-    const std::uint32_t flow = completions_.front().flow;
-    flows_[flow].completion = kNone;
-    const Completion last = completions_.back();
-    completions_.pop_back();
-    if (!completions_.empty()) {
-      completions_.front() = last;
-      SiftDown(0);
-    }
+  TakeDue(now);
+  for (const Completion& due : due_) {
     ++effort_.events;
-    Finish(flow, now);
+    Finish(due.flow, now);
   }
   ArmCompletions();
+}
+
+// Moves what is due from the heap to `due_`, in order. Nothing that happens at this instant makes
+// it due later: rates change behind it.
+void FlowNetwork::TakeDue(SimTime now) {
+  due_.clear();
+  due_places_.clear();
+  if (!completions_.empty() && completions_.front().at == now) due_places_.push_back(0);
+  for (std::size_t i = 0; i < due_places_.size(); ++i) {
+    const std::size_t first = 4 * std::size_t{due_places_[i]} + 1;
+    const std::size_t last = std::min(first + 4, completions_.size());
+    for (std::size_t child = first; child < last; ++child) {
+      if (completions_[child].at == now) due_places_.push_back(static_cast<std::uint32_t>(child));
+    }
+  }
+  if (due_places_.size() * kRebuiltPart < completions_.size()) {
+    for (std::size_t i = 0; i < due_places_.size(); ++i) {
+      due_.push_back(completions_.front());
+      const Completion last = completions_.back();
+      completions_.pop_back();
+      if (!completions_.empty()) {
+        completions_.front() = last;
+        SiftDown(0);
+      }
+    }
+  } else {
+    std::size_t kept = 0;
+    for (const Completion& completion : completions_) {
+      if (completion.at == now) {
+        due_.push_back(completion);
+      } else {
+        Place(kept++, completion);
+      }
+    }
+    completions_.resize(kept);
+    BuildHeap();
+    const auto before = [](const Completion& a, const Completion& b) { return a.Before(b); };
+    if (!std::is_sorted(due_.begin(), due_.end(), before)) {
+      std::sort(due_.begin(), due_.end(), before);
+    }
+  }
+  for (const Completion& due : due_) flows_[due.flow].completion = kNone;
 }
 
 void FlowNetwork::ScheduleInjection(std::uint32_t flow_index, SimTime at) {
@@ -513,8 +549,9 @@ void FlowNetwork::ShareAnew(SimTime now) {
     if (whole || !OpenUnfair()) break;
   }
   for (const OpenLink& open : open_links_) {
-    LinkState& link = links_[open.link];
-    if (open.level != kUnknownLevel || open.bound_outside == 0) link.level = open.level;
+    if (open.level != kUnknownLevel || open.bound_outside == 0) {
+      link_shares_[open.link].level = open.level;
+    }
   }
   for (const OpenFlow& open : open_flows_) Apply(open, now);
   if (options_.many_flows != 0 && completions_.size() > options_.many_flows) {
@@ -535,7 +572,7 @@ void FlowNetwork::Open(std::uint32_t flow_index) {
   const auto begin = static_cast<std::uint32_t>(flow_links_.size());
   for (std::uint32_t i = flow.hops_begin; i < flow.hops_begin + flow.hop_count; ++i) {
     const std::uint32_t id = hops_[i].link;
-    Mark& link_mark = link_marks_[id];
+    Mark& link_mark = link_shares_[id].mark;
     if (link_mark.epoch != epoch_) {
       const LinkState& link = links_[id];
       // A link with room for all that its flows want limits nobody.
@@ -547,7 +584,7 @@ void FlowNetwork::Open(std::uint32_t flow_index) {
                              .level = kUnknownLevel,
                              .fastest = 0,
                              .link = id,
-                             .active = link.active,
+                             .active = static_cast<std::uint32_t>(link.flows.size()),
                              .open = 0,
                              .unfixed = 0,
                              .bound_outside = link.bound,
@@ -569,16 +606,19 @@ void FlowNetwork::Open(std::uint32_t flow_index) {
                          .fixed = false});
 }
 
+void FlowNetwork::OpenBound(std::uint32_t link) {
+  for (const Crossing& crossing : links_[link].flows) {
+    if (flows_[crossing.flow].bound_link == link) Open(crossing.flow);
+  }
+}
+
 // What has begun, and what was held back where something began or ended.
 void FlowNetwork::OpenChanged() {
   for (const std::uint32_t flow : unsettled_) {
     if (flows_[flow].active) Open(flow);
   }
   for (const std::uint32_t link : dirty_) {
-    if (links_[link].bound == 0) continue;
-    for (std::uint32_t h = links_[link].first; h != kNone; h = hops_[h].next) {
-      if (flows_[hops_[h].flow].bound_link == link) Open(hops_[h].flow);
-    }
+    if (links_[link].bound != 0) OpenBound(link);
   }
 }
 
@@ -586,9 +626,7 @@ void FlowNetwork::OpenChanged() {
 void FlowNetwork::OpenReachable() {
   for (std::size_t i = 0; i < open_links_.size(); ++i) {
     if (open_links_[i].open == open_links_[i].active) continue;
-    for (std::uint32_t h = links_[open_links_[i].link].first; h != kNone; h = hops_[h].next) {
-      Open(hops_[h].flow);
-    }
+    for (const Crossing& crossing : links_[open_links_[i].link].flows) Open(crossing.flow);
   }
 }
 
@@ -600,20 +638,19 @@ bool FlowNetwork::OpenUnfair() {
     const OpenLink open = open_links_[i];
     if (open.open == open.active) continue;
     const LinkState& link = links_[open.link];
+    const std::uint64_t level = link_shares_[open.link].level;
     // Whole bits per second leave up to one per flow over, and as much between two sharings.
     const std::uint64_t tolerance = 2 * std::uint64_t{open.active};
     // Flows bound here are no longer, if room is left or somebody is faster.
     if (open.bound_outside > 0 &&
-        (open.available > tolerance || open.fastest > link.level + tolerance)) {
-      for (std::uint32_t h = link.first; h != kNone; h = hops_[h].next) {
-        if (flows_[hops_[h].flow].bound_link == open.link) Open(hops_[h].flow);
-      }
+        (open.available > tolerance || open.fastest > level + tolerance)) {
+      OpenBound(open.link);
     }
     // Open flows are bound here, so nobody may be faster.
     if (open.level == kUnknownLevel) continue;
-    if (link.bound > 0 && link.level <= open.level + tolerance) continue;
-    for (std::uint32_t h = link.first; h != kNone; h = hops_[h].next) {
-      if (flows_[hops_[h].flow].rate > open.level + tolerance) Open(hops_[h].flow);
+    if (link.bound > 0 && level <= open.level + tolerance) continue;
+    for (const Crossing& crossing : link.flows) {
+      if (flows_[crossing.flow].rate > open.level + tolerance) Open(crossing.flow);
     }
   }
   return open_flows_.size() > before;
@@ -747,7 +784,9 @@ void FlowNetwork::Apply(const OpenFlow& open, SimTime now) {
 // less than they could; all but one in twenty of their messages take longer.
 void FlowNetwork::MeasureWait() {
   message_times_.clear();
-  for (const OpenFlow& open : open_flows_) {
+  const std::size_t stride = open_flows_.size() / kMeasured + 1;
+  for (std::size_t i = 0; i < open_flows_.size(); i += stride) {
+    const OpenFlow& open = open_flows_[i];
     if (open.bound_link == kNone) continue;
     const Flow& flow = flows_[open.flow];
     message_times_.push_back(static_cast<double>(SoloTime(flow).count()) *

@@ -1,6 +1,7 @@
 #pragma once
 // Messages as fluid flows: max-min fair sharing of the links, no packets.
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -81,22 +82,23 @@ class FlowNetwork final : public Network {
   static constexpr std::uint64_t kUnknownLevel = UINT64_MAX;
   __extension__ using Wide = unsigned __int128;
 
-  // A flow crosses a link: node of the link's list of active flows.
+  // A flow crosses a link.
   struct Hop {
     std::uint32_t link;
-    std::uint32_t flow;
-    std::uint32_t previous;
-    std::uint32_t next;
+    std::uint32_t place;  // Of an active flow in the link's `flows`.
   };
-  struct LinkState {
+  // An active flow of a link, and which of the flow's hops that is.
+  struct Crossing {
+    std::uint32_t flow;
+    std::uint32_t hop;
+  };
+  struct alignas(64) LinkState {
     std::uint64_t capacity = 0;  // Payload bits per second in full frames.
     std::uint64_t wanted = 0;    // Sum of the solo rates of active flows; up to `capacity` the
                                  // link limits nobody.
     std::uint64_t used = 0;      // Sum of the rates of active flows.
-    std::uint64_t level =
-        kUnknownLevel;            // With flows bound: their rate; no settled flow is faster.
-    std::uint32_t first = kNone;  // Hop of the most recent active flow.
-    std::uint32_t active = 0;
+    // The active flows; in lockstep schedules there is one.
+    boost::container::small_vector<Crossing, 1> flows;
     std::uint32_t bound = 0;  // Flows below their solo rate because of this link.
     bool dirty = false;
   };
@@ -104,6 +106,11 @@ class FlowNetwork final : public Network {
   struct Mark {
     std::uint32_t epoch = 0;
     std::uint32_t place = 0;  // In `open_links_` or `open_flows_`.
+  };
+  struct LinkShare {
+    std::uint64_t level =
+        kUnknownLevel;  // With flows bound: their rate; no settled flow is faster.
+    Mark mark;
   };
   // A flow whose rate a sharing computes anew, and a link that such a flow crosses.
   struct OpenFlow {
@@ -138,7 +145,7 @@ class FlowNetwork final : public Network {
     std::uint32_t generation = 0;       // Injections in batches with another generation are stale.
     std::uint32_t queue_first = kNone;  // Messages behind the head.
     std::uint32_t timing_class = 0;
-    std::uint32_t queue_last = kNone;
+    std::uint32_t bound_link = kNone;  // Keeps it below its solo rate.
     std::uint64_t rate = 0;
     std::uint64_t solo_rate = 0;
     std::uint64_t token = 0;
@@ -147,7 +154,7 @@ class FlowNetwork final : public Network {
     SimTime since;                   // When `remaining` was true.
     std::uint64_t counted_size = 0;  // Run of equal messages not yet in the links' counters.
     std::uint64_t counted = 0;
-    std::uint32_t bound_link = kNone;  // Keeps it below its solo rate.
+    std::uint32_t queue_last = kNone;
     std::uint32_t completion = kNone;  // Its place in `completions_`.
     Wide remaining = 0;                // Payload bits x 10^12: bits per second times picoseconds.
   };
@@ -227,7 +234,9 @@ class FlowNetwork final : public Network {
   void Finish(std::uint32_t flow_index, SimTime now);
   void ScheduleInjection(std::uint32_t flow_index, SimTime at);
   void PlanCompletion(std::uint32_t flow_index, SimTime at);
+  void BuildHeap();
   void PlanChanges();
+  void TakeDue(SimTime now);
   void Place(std::size_t place, const Completion& completion);
   void SiftUp(std::size_t place);
   void SiftDown(std::size_t place);
@@ -240,6 +249,7 @@ class FlowNetwork final : public Network {
   void RunBatch(SimTime now, std::uint32_t batch);
   void ShareAnew(SimTime now);
   void Open(std::uint32_t flow_index);
+  void OpenBound(std::uint32_t link);
   void OpenChanged();
   void OpenReachable();
   bool OpenUnfair();
@@ -258,7 +268,7 @@ class FlowNetwork final : public Network {
   ShareHandler share_handler_{*this};
   CompletionHandler completion_handler_{*this};
   std::vector<LinkState> links_;
-  std::vector<Mark> link_marks_;
+  std::vector<LinkShare> link_shares_;
   std::vector<WireFormat> formats_;
   mutable PagedVector<Flow> flows_;  // Their runs are counted when somebody asks.
   std::vector<Hop> hops_;
@@ -274,6 +284,8 @@ class FlowNetwork final : public Network {
   Slot recent_delivery_;
   std::vector<Completion> completions_;  // A 4-ary heap.
   std::vector<Completion> changes_;      // Of a sharing, before they enter the heap.
+  std::vector<Completion> due_;
+  std::vector<std::uint32_t> due_places_;  // In `completions_`.
   std::uint64_t completion_order_ = 0;
   bool completions_armed_ = false;
   SimTime armed_at_;

@@ -54,6 +54,8 @@ OPTIONS: the job
     --ideal-endpoints        launch, thread blocks and software cost nothing: only links count
     --symmetry auto|off      flow level, more than 64 ranks: where all ranks are proved to be alike, one is simulated for all, and --explain and
                              --json say so; times are the same to the picosecond. off runs every rank (auto)
+    --rates auto|exact       flow level: rates of more than 512 flows that share wait for up to 1/32 of the time of a short message (auto), or change
+                             at once, as those of fewer do (exact: 10 to 100 times slower, times differ by less than 1 %)  (auto)
     --routing POLICY         which of equally good ways through the network a connection takes: adaptive (the least used so far), ecmp (a seeded
                              hash of the connection: collisions happen), static (by destination)  (adaptive)
     --network KEY=VALUE,...  packet level: queues, pauses, marks, windows, loss, outages, NICs; repeatable; keys below

@@ -29,6 +29,17 @@ std::vector<std::uint32_t> ParseSides(const std::string& text) {
   return sides;
 }
 
+// Whether a choice between "auto" and one other word is "auto".
+bool IsAuto(std::string_view flag, const std::string& value, std::string_view other) {
+  if (value != "auto" && value != other) {
+    throw ConfigError({.field = std::string(flag),
+                       .value = value,
+                       .problem = "is no choice:",
+                       .expected = "auto or " + std::string(other)});
+  }
+  return value == "auto";
+}
+
 }  // namespace
 
 CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& arguments) {
@@ -37,7 +48,8 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   std::string function, begin, end, factor, step,
       op = "sum", type = "float", root = "0", iterations = "20", warmups = "1", gpus = "1",
       check = "1", blocking = "0", nodes, ranks, fidelity = "packet", algorithm, protocol, channels,
-      seed = "1", version, trace_limit, check_limit, plan, routing, sides, symmetry = "auto";
+      seed = "1", version, trace_limit, check_limit, plan, routing, sides, symmetry = "auto",
+      rates = "auto";
   std::vector<std::string> sets, networks;
   app.add_option("function", function)->required();
   app.add_option("-t,--topology", out.topology)->required();
@@ -68,6 +80,7 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   app.add_option("--seed", seed);
   app.add_option("--torus-sides", sides);
   app.add_option("--symmetry", symmetry);
+  app.add_option("--rates", rates);
   app.add_flag("--ideal-endpoints", out.simulation.ideal_endpoints);
   app.add_flag("--explain", out.explain);
   app.add_flag("-v,--verbose", out.verbose);
@@ -156,13 +169,8 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
   simulation.gpus_per_thread = out.gpus_per_thread;
   simulation.seed = ParseCount(seed, {.field = "--seed"});
   if (!sides.empty()) simulation.sides = ParseSides(sides);
-  if (symmetry != "auto" && symmetry != "off") {
-    throw ConfigError({.field = "--symmetry",
-                       .value = symmetry,
-                       .problem = "is no choice:",
-                       .expected = "auto or off"});
-  }
-  simulation.fold_symmetry = symmetry == "auto";
+  simulation.fold_symmetry = IsAuto("--symmetry", symmetry, "off");
+  simulation.exact_rates = !IsAuto("--rates", rates, "exact");
   if (!version.empty())
     simulation.version = nccl::ParseNcclVersion(version, {.field = "--nccl-version"});
   simulation.environment = nccl::Environment::FromProcess();

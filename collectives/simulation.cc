@@ -331,7 +331,9 @@ struct Simulation::Impl final : ExecutionSetting {
 
   // Without a closed form, the analytic level is the plan on an idle network or its busiest link.
   FlowNetwork::Options FlowOptions() const {
-    return {.contention = options.fidelity != Fidelity::kAnalytic};
+    FlowNetwork::Options flows{.contention = options.fidelity != Fidelity::kAnalytic};
+    if (options.exact_rates) flows.many_flows = 0;
+    return flows;
   }
 
   Level& LevelFor(UsableShares shares) {

@@ -44,6 +44,8 @@ struct SimulationOptions {
   std::vector<std::uint32_t> sides;
   /// Flow level: simulate one rank for all where they are proved to be alike.
   bool fold_symmetry = true;
+  /// Flow level: rates change at once however many flows share (FlowNetwork::Options::many_flows).
+  bool exact_rates = false;
   std::uint64_t seed = 1;
   /// Which of equally good routes a connection takes.
   RoutePolicy routing = RoutePolicy::kAdaptive;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Our side of the comparison with other network simulators: one all-reduce of 64 MiB of float32 per line, start-up included. Prints the median wall
-# time and the largest memory of the runs and the simulated time; the closed form beside it holds for rings. At flow level equal ranks are simulated
+# time, the events of the queue and the messages per second of it (at flow level what happens at one instant is one event), the largest memory of the runs and the simulated time; the closed form beside it holds for rings. At flow level equal ranks are simulated
 # once by default; lines marked "every rank" run with --symmetry off.
 # usage: bench/peers/run.sh [PROGRAM] [RUNS]     (from the root of the checkout)
 set -e
@@ -15,6 +15,9 @@ trap 'rm -rf "$scratch"' EXIT
 closed_form() {
   awk -v n="$1" -v a="$2" -v b="$3" 'BEGIN { printf "%.1f", 2*(n-1)*(a*1e-3 + 64/1024/(n*b)*1e6) }'
 }
+count() {  # FIELD, of the first result
+  grep -o "\"$1\": [0-9]*" "$scratch/json" | head -n 1 | grep -o '[0-9]*'
+}
 line() {  # NAME FIDELITY TOPOLOGY ALGORITHM CLOSED_FORM_US [SYMMETRY]
   for _ in $(seq "$runs"); do
     /usr/bin/time -f '%e %M' -o "$scratch/time" "$program" collective all_reduce -t "$here/$3" --algo "$4" \
@@ -24,14 +27,18 @@ line() {  # NAME FIDELITY TOPOLOGY ALGORITHM CLOSED_FORM_US [SYMMETRY]
     cat "$scratch/time"
   done | sort -n >"$scratch/times"
   simulated=$(awk '!/^#/ && $1 == 67108864 { print $6; exit }' "$scratch/out")
-  awk -v name="$1" -v sim="${simulated:--}" -v form="$5" '{ wall[NR] = $1; if ($2 > most) most = $2 }
-    END { printf "%-46s %8.2f s  %8.1f MB  %14s us  %12s us\n", name, wall[int((NR + 1) / 2)], most / 1024, sim, form }' "$scratch/times"
+  events=$(count events)
+  messages=$(count messages)
+  awk -v name="$1" -v sim="${simulated:--}" -v form="$5" -v events="$events" -v messages="$messages" '{ wall[NR] = $1; if ($2 > most) most = $2 }
+    END { median = wall[int((NR + 1) / 2)]
+      printf "%-46s %8.2f s  %10s  %10s  %8.1f MB  %14s us  %12s us\n", name, median, rate(events), rate(messages), most / 1024, sim, form }
+    function rate(n) { return median < 0.05 ? "-" : sprintf("%.3f M/s", n / median / 1e6) }' "$scratch/times"
 }
 both() {  # NAME TOPOLOGY ALGORITHM CLOSED_FORM_US
   line "flow, $1" flow "$2" "$3" "$4"
   line "flow, $1, every rank" flow "$2" "$3" "$4" off
 }
-printf '%-46s %10s  %11s  %17s  %15s\n' "work" "wall" "memory" "simulated" "closed form"
+printf '%-46s %10s  %10s  %10s  %11s  %17s  %15s\n' "work" "wall" "events" "messages" "memory" "simulated" "closed form"
 line "packet, switch, ring, 8"       packet switch-8.yml       ring "$(closed_form 8 936 400)"
 line "packet, switch, ring, 64"      packet switch-64.yml      ring "$(closed_form 64 936 400)"
 line "packet, switch, ring, 256"     packet switch-256.yml     ring "$(closed_form 256 936 400)"
@@ -53,4 +60,4 @@ for _ in $(seq "$runs"); do
   cat "$scratch/time"
 done | sort -n >"$scratch/times"
 awk -v name="functional, real sums, 8" '{ wall[NR] = $1; if ($2 > most) most = $2 }
-  END { printf "%-46s %8.2f s  %8.1f MB\n", name, wall[int((NR + 1) / 2)], most / 1024 }' "$scratch/times"
+  END { printf "%-46s %8.2f s  %10s  %10s  %8.1f MB\n", name, wall[int((NR + 1) / 2)], "-", "-", most / 1024 }' "$scratch/times"

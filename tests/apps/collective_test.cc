@@ -113,6 +113,21 @@ TEST(CollectiveCommand, ATraceStopsAtItsLimitWithANotice) {
   EXPECT_NO_THROW(nlohmann::json::parse(ReadFile(trace)));
 }
 
+// Unequal messages between 64 GPUs, a thousand of them under way at a time: rates that wait change
+// the time of the whole little.
+TEST(CollectiveCommand, ExactRatesDifferLittleFromThoseThatWait) {
+  const auto time = [](std::string_view rates) {
+    const nlohmann::json result =
+        RunToJson({"alltoallv", "-t", "hgx-h100*8:ib-ndr", "-b", "4M", "-c", "0", "--fidelity",
+                   "flow", "--rates", std::string(rates)});
+    return result["rows"][0]["out_of_place"]["time_us"].get<double>();
+  };
+  const double exact = time("exact");
+  const double waiting = time("auto");
+  EXPECT_NE(waiting, exact);
+  EXPECT_NEAR(waiting / exact, 1, 0.01);
+}
+
 struct BadInput {
   std::vector<std::string> args;
   std::string message;
@@ -143,6 +158,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{{"broadcast", "-t", "hgx-h200", "-r", "8"}, "no such rank"},
         BadInput{{"all_reduce", "-t", "hgx-h200", "--fidelty", "flow"},
                  "did you mean '--fidelity'"},
+        BadInput{{"all_reduce", "-t", "hgx-h200", "--symmetry", "on"}, "auto or off"},
+        BadInput{{"all_reduce", "-t", "hgx-h200", "--rates", "now"}, "auto or exact"},
         BadInput{{"all_reduce", "-t", "hgx-h200", "--nccl-version", "two"}, "--nccl-version"}));
 
 TEST(CollectiveCommand, AnAlgorithmThatDoesNotApplyGivesWayWithANotice) {

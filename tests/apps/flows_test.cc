@@ -48,7 +48,7 @@ FlowsOfRun RunFlows(const std::string& topology, const std::string& algorithm = 
   return result;
 }
 
-// A virtual bridge may show the two NICs of a switch in either order.
+// Case T18: a virtual bridge may show the two NICs of a switch in either order.
 TEST(NicAffinity, SwappedNicsOfASwitchAllCarryEqualShares) {
   const auto plain = TemporaryDir() / "plain.xml";
   const auto swapped = TemporaryDir() / "swapped.xml";

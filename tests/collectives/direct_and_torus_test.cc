@@ -172,7 +172,7 @@ Cluster Torus(std::map<std::string, std::string> options) {
   return Cluster(std::move(topology));
 }
 
-// Several splits: each axis has one part at a time, or two, or four.
+// Case C25. Several splits: each axis has one part at a time, or two, or four.
 TEST(TorusTest, OnATwistedTorusAllPartsEndAndMoveTheSameBytes) {
   const Cluster plain = Torus({{"sides", "4x4x8"}});
   const Cluster twisted = Torus({{"sides", "4x4x8"}, {"twist", "2"}});

@@ -90,6 +90,7 @@ TEST(FlowLevelTest, TimeScalesWithRateAndSizeWithoutLatency) {
   EXPECT_NEAR(time(50, 16 << 20) / time(50, 8 << 20), 2, 1e-4);
 }
 
+// Case A07.
 TEST(FlowLevelTest, AnOverSubscribedSpineSlowsWhatCrossesIt) {
   const Cluster cluster =
       Fabric(8, "leaf-spine", {{"ports_per_leaf", "4"}, {"oversubscription", "4:1"}});
@@ -165,6 +166,7 @@ TEST(FlowLevelTest, OneNicForAllGpusIsShared) {
   EXPECT_NEAR(busbw, 24, 0.3);
 }
 
+// Case C25.
 TEST(FlowLevelTest, ATwistedTorusEndsAndMovesTheSameBytes) {
   const Plan plan = RingPlan(128, 128 * 4096, 4);
   const Outcome plain = Simulate(plan, Fabric(128, "torus", {{"sides", "4x4x8"}}));

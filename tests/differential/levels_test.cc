@@ -176,6 +176,7 @@ TEST_F(OversubscribedTest, AllToAllIsBoundByWhatCrosses) {
   EXPECT_NEAR(levels.packet_us / message, 16, 0.8);
 }
 
+// Case A07.
 TEST_F(OversubscribedTest, ARingByLeafIsNotSlowedAndAnAlternatingOneFourTimes) {
   const Plan ring = RingPlan(8, MiB(64).count() / 4);
   const Levels ordered = RunLevels(ring, cluster_);

@@ -44,6 +44,7 @@ CallOutcome AllReduce(const std::string& fabric, Fidelity fidelity) {
 
 class RacksTest : public ::testing::TestWithParam<Fidelity> {};
 
+// Case A11.
 TEST_P(RacksTest, AThirdHostInAnotherRackCostsWhatTheUplinkTakes) {
   const CallOutcome together = AllReduce("{kind: single-switch, model: quantum-hdr}", GetParam());
   const auto racks = [&](const char* rate) {

@@ -93,6 +93,7 @@ TEST_F(FlowNetworkTest, MessagesOnDisjointPathsDoNotSeeEachOther) {
   EXPECT_EQ(network->effort().share_rounds, 0u);
 }
 
+// Case A09.
 TEST_F(FlowNetworkTest, IncastSharesTheLastLinkEqually) {
   for (const std::uint32_t senders : {10u, 96u, 255u}) {
     client = Recorder();

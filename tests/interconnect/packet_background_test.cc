@@ -217,6 +217,7 @@ TEST(SwitchTreeTest, ALeafWithOneMemberIsPartOfItsLink) {
   network.Reset();
 }
 
+// Case H19.
 TEST(TimeRangeTest, AHundredDaysAreExactInTheNetworkAndTwoHundredAreRefused) {
   Topology star =
       testing::StarTopology(2, LinkKind::kNetwork, BitsPerSecond(1'000'000), Nanoseconds(500));

@@ -67,6 +67,7 @@ Picoseconds TimeWith(const Setting& setting) { return Lossy(setting).Run(); }
 
 class PacketLossTest : public ::testing::TestWithParam<bool> {};
 
+// Case A16.
 TEST_P(PacketLossTest, TimeGrowsWithTheErrorRateAndStaysFinite) {
   const bool back = GetParam();
   const Picoseconds clean = TimeWith({.go_back_n = back});
@@ -80,6 +81,7 @@ TEST_P(PacketLossTest, TimeGrowsWithTheErrorRateAndStaysFinite) {
   EXPECT_GE(TimeWith({.error_rate = 1e-4, .go_back_n = back}), clean);
 }
 
+// Case A16.
 TEST_P(PacketLossTest, LosingEverythingEndsAfterRetryCountTimeOuts) {
   Lossy lossy({.error_rate = 1.0, .exponent = 14, .go_back_n = GetParam()});
   try {
@@ -93,6 +95,7 @@ TEST_P(PacketLossTest, LosingEverythingEndsAfterRetryCountTimeOuts) {
   EXPECT_EQ(lossy.network().queue().now(), SimTime(7 * Picoseconds(4'096'000ULL << 14)));
 }
 
+// Case A17.
 // Case A17.
 TEST_P(PacketLossTest, TheLastFrameIsMissedForExactlyOneTimeout) {
   for (const std::uint32_t exponent : {14U, 20U, 22U}) {

@@ -125,6 +125,7 @@ TEST(SystemcBridgeTest, WhatAHandlerThrowsComesOut) {
   EXPECT_EQ(recorder.times.size(), 1u);
 }
 
+// Case H19.
 TEST(SystemcBridgeTest, AHundredDaysAreExactAndTwoHundredAreRefused) {
   EventQueue queue;
   Recorder recorder;

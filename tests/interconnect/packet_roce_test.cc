@@ -85,6 +85,7 @@ Picoseconds Bound(std::uint32_t senders, Bytes size, std::uint64_t overhead) {
 
 class IncastTest : public ::testing::TestWithParam<std::uint32_t> {};
 
+// Case A09.
 TEST_P(IncastTest, CreditsAndPausesBothFillTheWireEquallyAndLoseNothing) {
   const std::uint32_t senders = GetParam();
   const Bytes size = MiB(1);
@@ -115,6 +116,7 @@ TEST(RoceTest, DcqcnKeepsGoodputBelowTheWireAndSharesNearlyEqual) {
   }
 }
 
+// Case A14.
 TEST(RoceTest, AWindowMakesPausesNeedlessAndALaterNotificationNeverLowersThem) {
   PacketNetwork::Options options;
   options.window_paths = 1;

@@ -81,6 +81,7 @@ TEST(TopologyXml, EveryReferenceFileLoadsOrFailsCleanly) {
   EXPECT_GE(loaded, 9);
 }
 
+// Case T32.
 TEST(TopologyXml, RealDumpsComeBackByteForByte) {
   WT_REFERENCE_OR_SKIP(reference);
   for (const char* name : {"simllm-hgx-h200-8gpu-topo.xml", "simllm-hgx-b200-8gpu-vm-topo.xml",

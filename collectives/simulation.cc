@@ -23,7 +23,6 @@
 #include "interconnect/topology_file.h"
 #include "interconnect/wire_format.h"
 #include "sim/error.h"
-#include "sim/number_table.h"
 #include "sim/parse_units.h"
 
 namespace windtunnel {

@@ -28,11 +28,16 @@ constexpr std::uint64_t kSharingsPerMessage = 32;
 // than the second tell no better.
 constexpr std::size_t kEnoughToMeasure = 64;
 constexpr std::size_t kMeasured = 2048;
+// Routes may cross a link twice (through a host's switch, or on a folded network); a group never.
+constexpr std::size_t kMostSearchedHops = 64;
 // What is free of a link is taken from this part of the rate that a message could have. ASSUMED.
 constexpr std::uint64_t kLeastFreePart = 1024;
 // Or until one in so many flows has begun or ended: lockstep schedules change all at one instant.
 constexpr std::size_t kPartThatChanges = 8;
 
+// Whole bits per second leave less than one of them over per flow, and as much where a share keeps
+// the level below it; two sharings may differ by both.
+constexpr std::uint64_t kLevelTolerance = 4;
 // The heap of completions is built anew when one in so many of them changes.
 constexpr std::size_t kRebuiltPart = 8;
 // A sharing that has opened more than one in so many of the flows that share, or has filled so
@@ -92,6 +97,10 @@ std::uint32_t FlowNetwork::AddFlow(const std::vector<LinkId>& links, Picoseconds
     timing.raw_rate = cap.count();
     timing.format = WireFormat{.max_payload = 4096, .overhead = 0};
   }
+  for (std::size_t i = 1; i < links.size() && links.size() <= kMostSearchedHops; ++i) {
+    const auto here = links.begin() + static_cast<std::ptrdiff_t>(i);
+    flow.repeats_links = flow.repeats_links || std::find(links.begin(), here, *here) != here;
+  }
   // Few classes exist in a cluster; the newest is the likeliest.
   flow.timing_class = kNone;
   for (std::size_t i = classes_.size(); i-- > 0;) {
@@ -105,7 +114,7 @@ std::uint32_t FlowNetwork::AddFlow(const std::vector<LinkId>& links, Picoseconds
     classes_.push_back(timing);
   }
   flows_.push_back(flow);
-  flow_marks_.emplace_back();
+  flow_epochs_.push_back(0);
   return index;
 }
 
@@ -188,6 +197,7 @@ void FlowNetwork::Activate(std::uint32_t flow_index, SimTime now) {
   Flow& flow = flows_[flow_index];
   flow.active = true;
   bool fits = true;
+  bool held_back = false;  // Somebody, by a link that a sharing is to look at.
   const std::uint32_t end = flow.hops_begin + flow.hop_count;
   for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
     Hop& hop = hops_[i];
@@ -195,6 +205,7 @@ void FlowNetwork::Activate(std::uint32_t flow_index, SimTime now) {
     hop.place = static_cast<std::uint32_t>(link.flows.size());
     link.flows.push_back({flow_index, i});
     link.wanted += flow.solo_rate;
+    held_back = held_back || link.bound > 0;
     if (link.wanted > link.capacity && options_.contention) {
       fits = false;
       MarkDirty(hop.link);
@@ -203,8 +214,8 @@ void FlowNetwork::Activate(std::uint32_t flow_index, SimTime now) {
   // On links with room for all, nobody's rate changes. Otherwise the flow stands until ShareAnew,
   // at this same instant, or takes what is free until then.
   flow.rate = fits ? flow.solo_rate : 0;
+  if (!fits || held_back) begun_.push_back(flow_index);
   if (!fits) {
-    unsettled_.push_back(flow_index);
     NoteChange();
     if (SharesLater()) TakeFreeRate(flow);
   }
@@ -234,9 +245,16 @@ void FlowNetwork::StartHead(std::uint32_t flow_index, SimTime now) {
 // Contract: `flow` is active and has no rate.
 void FlowNetwork::TakeFreeRate(Flow& flow) {
   std::uint64_t rate = flow.solo_rate;
-  for (std::uint32_t i = flow.hops_begin; i < flow.hops_begin + flow.hop_count; ++i) {
+  const std::uint32_t end = flow.hops_begin + flow.hop_count;
+  for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
     const LinkState& link = links_[hops_[i].link];
-    rate = std::min(rate, link.capacity > link.used ? link.capacity - link.used : 0);
+    std::uint64_t crossings = 1;
+    if (flow.repeats_links) {
+      crossings = static_cast<std::uint64_t>(
+          std::count_if(hops_.begin() + flow.hops_begin, hops_.begin() + end,
+                        [&](const Hop& hop) { return hop.link == hops_[i].link; }));
+    }
+    rate = std::min(rate, link.capacity > link.used ? (link.capacity - link.used) / crossings : 0);
   }
   // Crumbs of rounding would make it look as if it never ended.
   flow.rate = rate < flow.solo_rate / kLeastFreePart ? 0 : rate;
@@ -554,20 +572,19 @@ void FlowNetwork::ShareAnew(SimTime now) {
     }
   }
   for (const OpenFlow& open : open_flows_) Apply(open, now);
+  PlanChanges();
   if (options_.many_flows != 0 && completions_.size() > options_.many_flows) {
     MeasureWait();
     share_not_before_ = now + wait_;
   }
-  PlanChanges();
   for (const std::uint32_t link : dirty_) links_[link].dirty = false;
   dirty_.clear();
-  unsettled_.clear();
+  begun_.clear();
 }
 
 void FlowNetwork::Open(std::uint32_t flow_index) {
-  Mark& mark = flow_marks_[flow_index];
-  if (mark.epoch == epoch_) return;
-  mark = {epoch_, static_cast<std::uint32_t>(open_flows_.size())};
+  if (flow_epochs_[flow_index] == epoch_) return;
+  flow_epochs_[flow_index] = epoch_;
   const Flow& flow = flows_[flow_index];
   const auto begin = static_cast<std::uint32_t>(flow_links_.size());
   for (std::uint32_t i = flow.hops_begin; i < flow.hops_begin + flow.hop_count; ++i) {
@@ -594,8 +611,10 @@ void FlowNetwork::Open(std::uint32_t flow_index) {
     OpenLink& link = open_links_[link_mark.place];
     link.outside -= flow.rate;
     ++link.open;
-    if (flow.bound_link == id) --link.bound_outside;
     flow_links_.push_back(link_mark.place);
+  }
+  if (flow.bound_link != kNone && link_shares_[flow.bound_link].mark.epoch == epoch_) {
+    --open_links_[link_shares_[flow.bound_link].mark.place].bound_outside;
   }
   open_flows_.push_back({.solo_rate = flow.solo_rate,
                          .rate = 0,
@@ -614,7 +633,7 @@ void FlowNetwork::OpenBound(std::uint32_t link) {
 
 // What has begun, and what was held back where something began or ended.
 void FlowNetwork::OpenChanged() {
-  for (const std::uint32_t flow : unsettled_) {
+  for (const std::uint32_t flow : begun_) {
     if (flows_[flow].active) Open(flow);
   }
   for (const std::uint32_t link : dirty_) {
@@ -639,18 +658,16 @@ bool FlowNetwork::OpenUnfair() {
     if (open.open == open.active) continue;
     const LinkState& link = links_[open.link];
     const std::uint64_t level = link_shares_[open.link].level;
-    // Whole bits per second leave up to one per flow over, and as much between two sharings.
-    const std::uint64_t tolerance = 2 * std::uint64_t{open.active};
     // Flows bound here are no longer, if room is left or somebody is faster.
-    if (open.bound_outside > 0 &&
-        (open.available > tolerance || open.fastest > level + tolerance)) {
+    if (open.bound_outside > 0 && (open.available > kLevelTolerance * std::uint64_t{open.active} ||
+                                   open.fastest > level + kLevelTolerance)) {
       OpenBound(open.link);
     }
     // Open flows are bound here, so nobody may be faster.
     if (open.level == kUnknownLevel) continue;
-    if (link.bound > 0 && level <= open.level + tolerance) continue;
+    if (link.bound > 0 && level <= open.level + kLevelTolerance) continue;
     for (const Crossing& crossing : link.flows) {
-      if (flows_[crossing.flow].rate > open.level + tolerance) Open(crossing.flow);
+      if (flows_[crossing.flow].rate > open.level + kLevelTolerance) Open(crossing.flow);
     }
   }
   return open_flows_.size() > before;
@@ -800,7 +817,8 @@ void FlowNetwork::MeasureWait() {
   std::nth_element(message_times_.begin(), short_one, message_times_.end());
   const Picoseconds wait =
       Picoseconds(static_cast<std::uint64_t>(std::min(*short_one, 1e18))) / kSharingsPerMessage;
-  wait_ = message_times_.size() < kEnoughToMeasure ? std::min(wait_, wait) : wait;
+  const bool few = message_times_.size() < kEnoughToMeasure && wait_.count() != 0;
+  wait_ = few ? std::min(wait_, wait) : wait;
 }
 
 void FlowNetwork::FlushCounters(Flow& flow) const {

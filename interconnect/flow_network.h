@@ -42,7 +42,7 @@ class FlowNetwork final : public Network {
     /// what is free, so that no link ever carries too much. 0 = always at once.
     std::size_t many_flows = 512;
     /// true: a sharing computes the rates of all flows that reach a change over short links, not
-    /// only of those that the change touches. Same rates; for tests.
+    /// only of those that the change touches. Same rates but for rounding; for tests.
     bool whole_components = false;
   };
   /// `cluster` must outlive the network.
@@ -73,7 +73,7 @@ class FlowNetwork final : public Network {
     std::uint64_t messages = 0;
     std::uint64_t events = 0;         ///< Batch entries executed.
     std::uint64_t share_rounds = 0;   ///< Times that rates were computed anew.
-    std::uint64_t share_updates = 0;  ///< Flows visited in those.
+    std::uint64_t share_updates = 0;  ///< Flows opened in those, once per filling.
   };
   const Effort& effort() const { return effort_; }
 
@@ -102,14 +102,14 @@ class FlowNetwork final : public Network {
     std::uint32_t bound = 0;  // Flows below their solo rate because of this link.
     bool dirty = false;
   };
-  // Where a sharing keeps what it knows of a link or a flow; of an older epoch: nowhere.
+  // Where a sharing keeps what it knows of a link; of an older epoch: nowhere.
   struct Mark {
     std::uint32_t epoch = 0;
-    std::uint32_t place = 0;  // In `open_links_` or `open_flows_`.
+    std::uint32_t place = 0;  // In `open_links_`.
   };
   struct LinkShare {
     std::uint64_t level =
-        kUnknownLevel;  // With flows bound: their rate; no settled flow is faster.
+        kUnknownLevel;  // With flows bound: their rate; no flow that a sharing has seen is faster.
     Mark mark;
   };
   // A flow whose rate a sharing computes anew, and a link that such a flow crosses.
@@ -140,8 +140,9 @@ class FlowNetwork final : public Network {
   struct alignas(64) Flow {
     std::uint32_t hops_begin = 0;
     std::uint16_t hop_count = 0;
-    bool active = false;
-    bool has_work = false;  // `remaining` is set; else the message runs at solo rate since `since`.
+    bool active : 1 = false;
+    bool repeats_links : 1 = false;
+    bool has_work : 1 = false;          // `remaining` is set; else at solo rate since `since`.
     std::uint32_t generation = 0;       // Injections in batches with another generation are stale.
     std::uint32_t queue_first = kNone;  // Messages behind the head.
     std::uint32_t timing_class = 0;
@@ -296,8 +297,9 @@ class FlowNetwork final : public Network {
   Picoseconds wait_;               // From one sharing to the next, with many flows.
   std::size_t changed_flows_ = 0;  // Since the last sharing, where rates are short.
   std::uint32_t epoch_ = 0;
-  std::vector<Mark> flow_marks_;
-  std::vector<std::uint32_t> unsettled_;  // Flows that have begun since the last sharing.
+  std::vector<std::uint32_t> flow_epochs_;  // Of the last sharing that opened it.
+  // Flows that have begun since the last sharing where rates are short or somebody is held back.
+  std::vector<std::uint32_t> begun_;
   std::vector<OpenLink> open_links_;
   std::vector<OpenFlow> open_flows_;
   std::vector<std::uint32_t> link_flows_;

@@ -17,14 +17,17 @@ constexpr std::uint64_t MixHash(std::uint64_t hash, std::uint64_t word) {
   return hash ^ hash >> 29;
 }
 
-/// As MixHash, but keys that differ in the last bits of `neighbour` only have places side by side:
-/// who goes from neighbour to neighbour stays in one cache line.
+/// As MixHash, but keys that differ in the last three bits of `neighbour` only have places side by
+/// side: who goes from neighbour to neighbour stays in one or two cache lines. Their upper halves
+/// differ.
 constexpr std::uint64_t NearHash(std::uint64_t hash, std::uint64_t neighbour) {
-  return (MixHash(hash, neighbour >> 3) & ~std::uint64_t{7}) | (neighbour & 7);
+  const std::uint64_t last = neighbour & 7;
+  return ((MixHash(hash, neighbour >> 3) & ~std::uint64_t{7}) | last) ^ last << 32;
 }
 
 /// A hash table by linear probing that holds numbers: 16 bytes beside each key, no nodes, no
-/// removal. `Hash` gives 64 good bits; it and `Equal` are empty. `Keys` holds the keys by number.
+/// removal. `Hash` gives 64 good bits (MixHash, NearHash); it and `Equal` are empty. `Keys` holds
+/// the keys by number.
 template <class Key, class Hash, class Equal = std::equal_to<Key>, class Keys = std::vector<Key>>
 class NumberTable {
  public:

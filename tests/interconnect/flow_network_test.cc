@@ -339,32 +339,152 @@ TEST(ManyFlowsTest, RatesThatWaitChangeTimesLittleAndNeverBeatTheLinks) {
   }
 }
 
+// Routes of one to five links of three rates, some over a link twice, and groups; each source sends
+// its next message when the last has left, or has arrived. By source and number.
+using Arrivals = std::map<std::pair<std::uint32_t, std::uint32_t>, Picoseconds>;
+Arrivals RandomRoutes(std::uint64_t seed, bool on_delivery, const FlowNetwork::Options& options,
+                      FlowNetwork::Effort* effort) {
+  constexpr std::uint32_t kEndpoints = 60;
+  constexpr std::uint32_t kSources = 200;
+  constexpr std::uint32_t kEach = 15;
+  Topology topology = Star(kEndpoints, GigabytesPerSecond(25), Nanoseconds(on_delivery ? 0 : 500));
+  for (LinkId link = 0; link < topology.links.size(); ++link) {
+    topology.links[link].rate = GigabytesPerSecond(25ULL << link % 3);
+  }
+  const Cluster cluster(std::move(topology));
+  FlowNetwork network(cluster, options);
+  RandomStream random(seed, "routes");
+  std::vector<RouteId> routes;
+  for (std::uint32_t source = 0; source < kSources; ++source) {
+    Route route;
+    for (std::uint64_t hops = 1 + random.Below(5); hops > 0; --hops) {
+      route.push_back(static_cast<LinkId>(random.Below(2 * kEndpoints)));
+    }
+    if (source % 4 == 0) route.push_back(route.front());
+    routes.push_back(network.AddRoute(route));
+  }
+  const std::vector<DeviceId> members = {1, 4, 7, 9};
+  const GroupId group = network.AddGroup(GroupKind::kMulticast, kEndpoints, 1, members);
+  std::vector<RandomStream> streams;
+  for (std::uint32_t source = 0; source < kSources; ++source) {
+    streams.emplace_back(seed, "source" + std::to_string(source));
+  }
+  std::vector<std::uint32_t> sent(kSources);
+  Recorder client;
+  network.set_client(&client);
+  const auto send = [&](std::uint32_t source) {
+    if (sent[source] == kEach) return;
+    const std::uint64_t token = std::uint64_t{source} << 32 | sent[source]++;
+    // Few sizes, so that much ends at one instant; empty ones, too.
+    const Bytes size(streams[source].Below(4) * (256 << 10));
+    if (source == 0) {
+      network.SendGroup(group, size, token);
+    } else {
+      network.Send(routes[source], size, token);
+    }
+  };
+  (on_delivery ? client.on_delivered : client.on_injected) = [&](std::uint64_t done) {
+    send(static_cast<std::uint32_t>(done >> 32));
+  };
+  for (std::uint32_t source = 0; source < kSources; ++source) send(source);
+  network.RunToIdle();
+  if (effort != nullptr) *effort = network.effort();
+  Arrivals arrivals;
+  for (const auto& [token, time] : client.delivered) {
+    arrivals[{static_cast<std::uint32_t>(token >> 32), static_cast<std::uint32_t>(token)}] = time;
+  }
+  EXPECT_EQ(arrivals.size(), std::size_t{kSources} * kEach);
+  return arrivals;
+}
+
 // Rates that only the neighbourhood of a change recomputes are those of the whole network.
 TEST(TouchedFlowsTest, TimesAreThoseOfWholeComponents) {
-  for (const bool equal_sizes : {false, true}) {
-    for (const std::uint32_t window : {1u, 2u, 8u}) {
-      const Traffic touched = RandomTraffic(48, window, 60, equal_sizes, {.many_flows = 0});
-      const Traffic whole =
-          RandomTraffic(48, window, 60, equal_sizes, {.many_flows = 0, .whole_components = true});
-      ASSERT_EQ(touched.delivered.size(), whole.delivered.size());
-      // Message i of an endpoint is the same in both, but tokens follow the order of sending.
-      EXPECT_NEAR(static_cast<double>(touched.time.count()),
-                  static_cast<double>(whole.time.count()),
-                  1e-7 * static_cast<double>(whole.time.count()));
-      std::vector<Picoseconds> a, b;
-      for (const auto& [token, time] : touched.delivered) a.push_back(time);
-      for (const auto& [token, time] : whole.delivered) b.push_back(time);
-      std::sort(a.begin(), a.end());
-      std::sort(b.begin(), b.end());
-      for (std::size_t i = 0; i < a.size(); ++i) {
-        ASSERT_NEAR(static_cast<double>(a[i].count()), static_cast<double>(b[i].count()), 100)
-            << "window " << window << ", arrival " << i;
-      }
-      if (window == 8) {
-        EXPECT_LT(touched.effort.share_updates, whole.effort.share_updates);
+  FlowNetwork::Effort some, all;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    for (const bool on_delivery : {false, true}) {
+      const Arrivals touched = RandomRoutes(seed, on_delivery, {.many_flows = 0}, &some);
+      const Arrivals whole =
+          RandomRoutes(seed, on_delivery, {.many_flows = 0, .whole_components = true}, &all);
+      for (const auto& [message, time] : whole) {
+        ASSERT_NEAR(static_cast<double>(touched.at(message).count()),
+                    static_cast<double>(time.count()), 100)
+            << "seed " << seed << (on_delivery ? ", on delivery" : ", on injection") << ", message "
+            << message.second << " of " << message.first;
       }
     }
   }
+  const auto updates = [](bool whole) {
+    return RandomTraffic(48, 8, 60, false, {.many_flows = 0, .whole_components = whole})
+        .effort.share_updates;
+  };
+  EXPECT_LT(updates(false), updates(true));
+}
+
+// Seven of eight flows on a link leave and four come at one instant: three would fit, and the
+// fourth makes all of them share with the eighth.
+TEST(TouchedFlowsTest, FlowsThatFitWhereOthersAreHeldBackShareToo) {
+  const auto arrivals = [](bool whole) {
+    Topology topology = Star(24, kRate, Nanoseconds(0));
+    topology.links[Down(8)].rate = kRate * 4;
+    const Cluster cluster(std::move(topology));
+    FlowNetwork network(cluster, {.whole_components = whole});
+    Recorder client;
+    network.set_client(&client);
+    std::vector<RouteId> routes;
+    for (std::uint32_t s = 0; s < 8; ++s) routes.push_back(network.AddRoute({Up(s), Down(8)}));
+    // Flows elsewhere, so that these are few of all.
+    for (std::uint32_t s = 10; s < 24; ++s) {
+      network.Send(network.AddRoute({Up(s), Down(9)}), kMessage * 100, 1000 + s);
+    }
+    std::uint32_t ended = 0;
+    client.on_delivered = [&](std::uint64_t token) {
+      if (token >= 8 || ++ended != 7) return;
+      for (std::uint32_t s = 0; s < 4; ++s) network.Send(routes[s], kMessage * 8, 100 + s);
+    };
+    for (std::uint32_t s = 0; s < 8; ++s) {
+      network.Send(routes[s], s == 7 ? kMessage * 4 : kMessage, s);
+    }
+    network.RunToIdle();
+    return client.delivered;
+  };
+  const auto touched = arrivals(false);
+  // 1 MiB at half the rate, then 0.8 of the rate for each until the eighth is done, then all of it.
+  const auto unit = static_cast<double>(SerializationTime(kMessage, kRate).count());
+  EXPECT_NEAR(static_cast<double>(touched.at(7).count()), (2 + 3 / 0.8) * unit, 1000);
+  EXPECT_NEAR(static_cast<double>(touched.at(100).count()), (2 + 3 / 0.8 + 5) * unit, 1000);
+  for (const auto& [token, time] : arrivals(true)) {
+    EXPECT_NEAR(static_cast<double>(touched.at(token).count()), static_cast<double>(time.count()),
+                100)
+        << token;
+  }
+}
+
+// 0 crosses a link twice that 1 crosses once, and another that gets four flows more: then 1 has
+// what 0 no longer takes.
+TEST(TouchedFlowsTest, ARouteThatCrossesALinkTwiceLeavesItsRoomTwice) {
+  Topology topology = Star(24, kRate, Nanoseconds(0));
+  const Cluster cluster(std::move(topology));
+  FlowNetwork network(cluster);
+  Recorder client;
+  network.set_client(&client);
+  for (std::uint32_t s = 3; s < 24; ++s) {
+    network.Send(network.AddRoute({Up(s), Down(2)}), kMessage * 100, 1000 + s);
+  }
+  const RouteId twice = network.AddRoute({Down(0), Down(0), Down(1)});
+  network.Send(twice, kMessage * 10, 0);
+  network.Send(network.AddRoute({Down(0)}), kMessage * 7, 1);
+  const RouteId other = network.AddRoute({Up(2)});
+  std::vector<RouteId> late;
+  for (int i = 0; i < 4; ++i) late.push_back(network.AddRoute({Down(1)}));
+  client.on_delivered = [&](std::uint64_t token) {
+    if (token != 2) return;
+    for (std::uint32_t i = 0; i < 4; ++i) network.Send(late[i], kMessage * 100, 10 + i);
+  };
+  network.Send(other, kMessage * 3, 2);
+  network.RunToIdle();
+  // Of 7 MiB 1 at a third of the rate, then 6 at 0.6: 0 has a fifth on the other link.
+  const auto unit = static_cast<double>(SerializationTime(kMessage, kRate).count());
+  EXPECT_NEAR(static_cast<double>(client.delivered.at(1).count()), (3 + 6 / 0.6) * unit, 1000);
 }
 
 // All change at one instant: nobody waits.

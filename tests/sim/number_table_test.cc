@@ -45,7 +45,11 @@ TEST(NumberTableTest, MixedHashesTellNeighboursApartInBothHalves) {
 // Places side by side for neighbours, and nowhere near for the next eight.
 TEST(NumberTableTest, NearHashesKeepNeighboursTogetherAndTheRestApart) {
   for (std::uint64_t i = 0; i < 512; i += 8) {
-    for (std::uint64_t k = 1; k < 8; ++k) EXPECT_EQ(NearHash(7, i + k), NearHash(7, i) + k);
+    for (std::uint64_t k = 1; k < 8; ++k) {
+      EXPECT_EQ(static_cast<std::uint32_t>(NearHash(7, i + k)),
+                static_cast<std::uint32_t>(NearHash(7, i)) + k);
+      EXPECT_NE(NearHash(7, i + k) >> 32, NearHash(7, i) >> 32);
+    }
   }
   std::set<std::uint64_t> halves;
   for (std::uint64_t i = 0; i < 4096; ++i) {

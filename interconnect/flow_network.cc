@@ -205,7 +205,8 @@ void FlowNetwork::Activate(std::uint32_t flow_index, SimTime now) {
     hop.place = static_cast<std::uint32_t>(link.flows.size());
     link.flows.push_back({flow_index, i});
     link.wanted += flow.solo_rate;
-    held_back = held_back || link.bound > 0;
+    link.used += flow.solo_rate;
+    held_back |= link.bound > 0;
     if (link.wanted > link.capacity && options_.contention) {
       fits = false;
       MarkDirty(hop.link);
@@ -213,14 +214,12 @@ void FlowNetwork::Activate(std::uint32_t flow_index, SimTime now) {
   }
   // On links with room for all, nobody's rate changes. Otherwise the flow stands until ShareAnew,
   // at this same instant, or takes what is free until then.
-  flow.rate = fits ? flow.solo_rate : 0;
+  flow.rate = flow.solo_rate;
   if (!fits || held_back) begun_.push_back(flow_index);
   if (!fits) {
+    SetRate(flow, 0);
     NoteChange();
     if (SharesLater()) TakeFreeRate(flow);
-  }
-  if (flow.rate > 0) {
-    for (std::uint32_t i = flow.hops_begin; i < end; ++i) links_[hops_[i].link].used += flow.rate;
   }
   StartHead(flow_index, now);
 }
@@ -257,7 +256,15 @@ void FlowNetwork::TakeFreeRate(Flow& flow) {
     rate = std::min(rate, link.capacity > link.used ? (link.capacity - link.used) / crossings : 0);
   }
   // Crumbs of rounding would make it look as if it never ended.
-  flow.rate = rate < flow.solo_rate / kLeastFreePart ? 0 : rate;
+  if (rate >= flow.solo_rate / kLeastFreePart) SetRate(flow, rate);
+}
+
+void FlowNetwork::SetRate(Flow& flow, std::uint64_t rate) {
+  const std::uint64_t more = rate - flow.rate;  // Modulo 2^64: right if it shrinks, too.
+  for (std::uint32_t i = flow.hops_begin; i < flow.hops_begin + flow.hop_count; ++i) {
+    links_[hops_[i].link].used += more;
+  }
+  flow.rate = rate;
 }
 
 void FlowNetwork::Deactivate(std::uint32_t flow_index) {
@@ -272,8 +279,10 @@ void FlowNetwork::Deactivate(std::uint32_t flow_index) {
   for (std::uint32_t i = flow.hops_begin; i < end; ++i) {
     const Hop& hop = hops_[i];
     LinkState& link = links_[hop.link];
-    link.flows[hop.place] = link.flows.back();  // Takes the place.
-    hops_[link.flows[hop.place].hop].place = hop.place;
+    if (hop.place + 1 != link.flows.size()) {
+      link.flows[hop.place] = link.flows.back();  // Takes the place.
+      hops_[link.flows[hop.place].hop].place = hop.place;
+    }
     link.flows.pop_back();
     link.wanted -= flow.solo_rate;
     link.used -= flow.rate;
@@ -790,10 +799,7 @@ void FlowNetwork::Apply(const OpenFlow& open, SimTime now) {
   }
   if (open.rate == flow.rate) return;
   Settle(flow, now);
-  for (std::uint32_t i = flow.hops_begin; i < flow.hops_begin + flow.hop_count; ++i) {
-    links_[hops_[i].link].used += open.rate - flow.rate;  // Modulo 2^64: right if it shrinks, too.
-  }
-  flow.rate = open.rate;
+  SetRate(flow, open.rate);
   changes_.push_back({now + TimeFor(flow.remaining, flow.rate), 0, open.flow});
 }
 

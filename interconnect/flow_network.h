@@ -245,6 +245,7 @@ class FlowNetwork final : public Network {
   void RunCompletions(SimTime now);
   bool SharesLater() const { return share_scheduled_ && share_at_ > queue_.now(); }
   void TakeFreeRate(Flow& flow);
+  void SetRate(Flow& flow, std::uint64_t rate);
   Batch& BatchAt(SimTime at, Slot& recent);
   std::uint32_t FindBatch(SimTime at);
   void RunBatch(SimTime now, std::uint32_t batch);

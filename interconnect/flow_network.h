@@ -80,6 +80,8 @@ class FlowNetwork final : public Network {
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
   static constexpr std::uint64_t kUnknownLevel = UINT64_MAX;
+  // Rate of a flow that no link limits (source and target are one device).
+  static constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;
   __extension__ using Wide = unsigned __int128;
 
   // A flow crosses a link.
@@ -225,6 +227,7 @@ class FlowNetwork final : public Network {
 
   std::uint32_t AddFlow(const std::vector<LinkId>& links, Picoseconds latency, BitsPerSecond cap);
   Picoseconds SoloTime(const Flow& flow);
+  static Picoseconds TimeFor(Wide work, std::uint64_t rate);
   void StartHead(std::uint32_t flow_index, SimTime now);
   void Settle(Flow& flow, SimTime now);
   void SendOn(std::uint32_t flow, Bytes size, std::uint64_t token);

@@ -14,6 +14,26 @@ std::uint64_t AllToAllVCount(std::uint32_t rank_count, std::uint64_t count, Rank
   return count * n - part * (n * (n - 1) / 2);
 }
 
+double AllToAllVUnevenness(std::uint32_t rank_count, std::uint64_t count) {
+  constexpr std::uint64_t kMostRounds = 1 << 17;
+  const std::uint64_t n = rank_count;
+  if (n == 0 || count == 0) return 1;
+  const std::uint64_t stride = n * n / kMostRounds + 1;
+  double larger = 0;
+  double ranks = 0;
+  for (std::uint64_t rank = 0; rank < n; rank += stride, ++ranks) {
+    for (std::uint64_t round = 0; round < n; ++round) {
+      const auto self = static_cast<Rank>(rank);
+      const std::uint64_t sent =
+          AllToAllVCount(rank_count, count, self, static_cast<Rank>((rank + round) % n));
+      const std::uint64_t received =
+          AllToAllVCount(rank_count, count, static_cast<Rank>((rank + n - round) % n), self);
+      larger += static_cast<double>(std::max(sent, received));
+    }
+  }
+  return larger / (ranks * static_cast<double>(count * n));
+}
+
 std::uint64_t AllToAllVOffset(std::uint32_t rank_count, std::uint64_t count, Rank rank, Rank peer) {
   std::uint64_t offset = 0;
   for (Rank before = 0; before < peer; ++before)

@@ -606,7 +606,7 @@ struct Simulation::Impl final : ExecutionSetting {
     ExplainRun(plan, result, use, out);
   }
 
-  // Forms exist for what NCCL decides, and for sends and all-to-all.
+  // Forms exist for what NCCL decides, and for messages between peers.
   bool HasClosedForm(const CollectiveRequest& request) const {
     if (options.fidelity != Fidelity::kAnalytic || communicator == nullptr) return false;
     if (options.schedule != nullptr || gpu_class.empty()) return false;
@@ -616,11 +616,9 @@ struct Simulation::Impl final : ExecutionSetting {
       case Function::kReduceScatter:
       case Function::kBroadcast:
       case Function::kReduce:
-      case Function::kAllToAll:
-      case Function::kSendRecv:
         return true;
       default:
-        return false;
+        return timing::IsPointToPoint(request.function);
     }
   }
 
@@ -630,7 +628,9 @@ struct Simulation::Impl final : ExecutionSetting {
     call.size = Bytes(LogicalBytes(request));
     call.in_place = request.in_place;
     call.eight_bit_integer = request.type == DataType::kInt8 || request.type == DataType::kUint8;
-    if (request.function == Function::kAllToAll || request.function == Function::kSendRecv) {
+    if (timing::IsPointToPoint(request.function)) {
+      if (request.function == Function::kAllToAllV)
+        call.unevenness = AllToAllVUnevenness(request.rank_count, request.count);
       timing::ApplyPointToPoint(*communicator, call);
     } else {
       timing::ApplyPlan(*communicator,

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
-#include <map>
 #include <numeric>
 
 #include "sim/check.h"
@@ -208,6 +206,38 @@ class MessagePlanner {
   int group_size_ = 1;
 };
 
+// Calls of one direction in their order, by peer.
+class CallQueues {
+ public:
+  CallQueues(std::span<const P2pCall> calls, int rank_count)
+      : calls_(calls), next_(calls.size()), queues_(static_cast<std::size_t>(rank_count)) {}
+  void Push(std::uint32_t call) {
+    Queue& queue = queues_[calls_[call].peer];
+    (queue.count++ == 0 ? queue.first : next_[queue.last]) = call;
+    queue.last = call;
+  }
+  std::uint32_t Count(Rank peer) const { return queues_[peer].count; }
+  bool Empty(Rank peer) const { return Count(peer) == 0; }
+  /// Bytes of the first one. Contract: not empty.
+  std::int64_t Pop(Rank peer) {
+    Queue& queue = queues_[peer];
+    const std::uint32_t call = queue.first;
+    queue.first = next_[call];
+    --queue.count;
+    return static_cast<std::int64_t>(calls_[call].bytes);
+  }
+
+ private:
+  struct Queue {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+    std::uint32_t count = 0;
+  };
+  std::span<const P2pCall> calls_;
+  std::vector<std::uint32_t> next_;  // By call.
+  std::vector<Queue> queues_;        // By peer.
+};
+
 }  // namespace
 
 int P2pGroupSize(const Connections& connections, const NcclVersion& version) {
@@ -242,19 +272,19 @@ P2pPlan PlanSendReceive(const Connections& connections, const Environment& envir
                         std::span<const P2pCall> calls) {
   if (constants.version < NcclVersion{2, 22, 3})
     return PlanSendReceiveBefore222(connections, environment, constants, links, rank, calls);
-  std::map<std::int32_t, std::deque<std::uint64_t>> sends;
-  std::map<std::int32_t, std::deque<std::uint64_t>> receives;
-  for (const P2pCall& call : calls) {
+  CallQueues sends(calls, connections.rank_count());
+  CallQueues receives(calls, connections.rank_count());
+  for (std::uint32_t c = 0; c < calls.size(); ++c) {
+    const P2pCall& call = calls[c];
     if (call.peer >= static_cast<Rank>(connections.rank_count())) {
       throw ConfigError({.field = call.send ? "send" : "receive",
                          .value = std::to_string(call.peer),
                          .problem = "peer is not in the communicator:",
                          .expected = fmt::format("0 to {}", connections.rank_count() - 1)});
     }
-    (call.send ? sends : receives)[static_cast<std::int32_t>(call.peer)].push_back(call.bytes);
+    (call.send ? sends : receives).Push(c);
   }
-  const auto self = static_cast<std::int32_t>(rank);
-  if (sends[self].size() != receives[self].size()) {
+  if (sends.Count(rank) != receives.Count(rank)) {
     throw ConfigError({.field = "send, receive",
                        .value = std::to_string(rank),
                        .problem = "a message to oneself has no other half (NCCL answers: invalid "
@@ -270,22 +300,19 @@ P2pPlan PlanSendReceive(const Connections& connections, const Environment& envir
   std::int64_t batches = 0;
   while (left > 0) {
     for (std::size_t round = 0; round < schedule.size(); ++round) {
-      auto& to = sends[schedule[round].send_to];
-      auto& from = receives[schedule[round].receive_from];
-      if (to.empty() && from.empty()) continue;
+      const auto to = static_cast<Rank>(schedule[round].send_to);
+      const auto from = static_cast<Rank>(schedule[round].receive_from);
+      if (sends.Empty(to) && receives.Empty(from)) continue;
       P2pItem item;
       item.send_to = schedule[round].send_to;
       item.receive_from = schedule[round].receive_from;
       item.channel_base = planner.Base(static_cast<int>(round));
-      if (!to.empty()) {
-        item.send = planner.Message(item.send_to, true, static_cast<std::int64_t>(to.front()));
-        to.pop_front();
+      if (!sends.Empty(to)) {
+        item.send = planner.Message(item.send_to, true, sends.Pop(to));
         --left;
       }
-      if (!from.empty()) {
-        item.receive =
-            planner.Message(item.receive_from, false, static_cast<std::int64_t>(from.front()));
-        from.pop_front();
+      if (!receives.Empty(from)) {
+        item.receive = planner.Message(item.receive_from, false, receives.Pop(from));
         --left;
       }
       const std::int64_t more = std::max(item.send.channels, item.receive.channels);

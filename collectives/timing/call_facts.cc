@@ -89,4 +89,17 @@ Cause TimeBreakdown::bound() const {
   return largest == shares.end() ? Cause::kKernel : largest->cause;
 }
 
+bool IsPointToPoint(Function function) {
+  switch (function) {
+    case Function::kAllToAll:
+    case Function::kAllToAllV:
+    case Function::kGather:
+    case Function::kScatter:
+    case Function::kSendRecv:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace windtunnel::timing

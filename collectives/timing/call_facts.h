@@ -53,7 +53,10 @@ struct CallFacts {
   /// Broadcast and reduce: what a rank passes on at a time; 0: NCCL's smallest slice.
   Bytes chain_piece;
   std::uint32_t nvls_heads = 0;  ///< NVLS and NVLSTree.
-  std::uint32_t peer_parts = 1;  ///< All-to-all, send-receive: channels towards one peer.
+  std::uint32_t peer_parts = 1;  ///< Messages between peers: channels towards one peer.
+  /// All-to-all of unequal messages: bytes of the larger of a rank's send and receive, round by
+  /// round, over what it sends. A round ends with its larger message.
+  double unevenness = 1;
 
   std::string gpu_class;  ///< Key of catalogue/timing/gpu.yaml: "h100".
   InNodePath path = InNodePath::kNvlink;
@@ -76,6 +79,9 @@ struct CallFacts {
     return parts ? bytes / ranks : bytes;
   }
 };
+
+/// Calls whose messages go from peer to peer on their own constants, not along rings or trees.
+bool IsPointToPoint(Function function);
 
 /// What a share of the time is spent on.
 enum class Cause : std::uint8_t {

@@ -66,9 +66,12 @@ void ApplyPointToPoint(const nccl::Communicator& communicator, CallFacts& facts)
     calls.push_back({false, (rank + ranks - 1) % ranks, facts.size.count()});
   } else {
     const std::uint64_t to_peer = std::max<std::uint64_t>(1, facts.size.count() / ranks);
+    // Of a gather or scatter, the root's side: what it exchanges with itself, and one way the rest.
+    const bool one_way =
+        facts.function == Function::kGather || facts.function == Function::kScatter;
     for (Rank peer = 0; peer < ranks; ++peer) {
       calls.push_back({true, peer, to_peer});
-      calls.push_back({false, peer, to_peer});
+      if (!one_way || peer == rank) calls.push_back({false, peer, to_peer});
     }
   }
   const nccl::P2pPlan plan = communicator.PlanP2p(rank, calls);

@@ -12,8 +12,9 @@ namespace windtunnel::timing {
 void ApplyPlan(const nccl::Communicator& communicator, const nccl::CallPlan& plan,
                CallFacts& facts);
 
-/// The same for all-to-all and send-receive of `facts.size` (nccl-tests' sizes): plans the messages
-/// of one rank and takes those to its busiest kind of peer.
+/// The same for what IsPointToPoint names, of `facts.size` (nccl-tests' sizes): plans the messages
+/// of one rank, of the root where there is one, at their mean size, and takes those to its busiest
+/// kind of peer.
 void ApplyPointToPoint(const nccl::Communicator& communicator, CallFacts& facts);
 
 }  // namespace windtunnel::timing

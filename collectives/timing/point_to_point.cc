@@ -24,7 +24,9 @@ TimeBreakdown OneNodePointToPointTime(const CallFacts& facts, const TimingConsta
   const bool pair = facts.function == Function::kSendRecv;
   const double n = facts.ranks;
   const double peers = pair ? 1 : n - 1;
-  const double to_peer = static_cast<double>(facts.size.count()) / (pair ? 1 : n);
+  const bool one_way = facts.function == Function::kGather || facts.function == Function::kScatter;
+  const double to_peer =
+      static_cast<double>(facts.size.count()) * facts.unevenness / (pair ? 1 : n);
   const double parts = std::max(1u, facts.peer_parts);
   const double part = to_peer / parts;
   time.Add(Cause::kKernel, gpu.launch_us + gpu.p2p_launch_us);
@@ -37,14 +39,16 @@ TimeBreakdown OneNodePointToPointTime(const CallFacts& facts, const TimingConsta
                  std::max(0.0, std::ceil(rounds - kRoundSlack) - 1) * gpu.p2p_ll_round_us);
     return time;
   }
-  // One peer at a time loads the link as a ring does; many peers share it less well.
-  const double link = UsableLinkGbps(facts, gpu, shared, pair ? gpu.link_gbps : gpu.p2p_link_gbps);
+  // One peer at a time, or one direction alone, loads the link as a ring does; many peers in both
+  // share it less well.
+  const double link =
+      UsableLinkGbps(facts, gpu, shared, pair || one_way ? gpu.link_gbps : gpu.p2p_link_gbps);
   const double chunk = std::min(part, static_cast<double>(facts.chunk.count()));
   if (chunk <= 0) return time;
   const double copy = chunk / gpu.p2p_block_gbps / kKilo;
   const double wire = chunk * parts * peers / link / kKilo;
   // Each stage alone runs at the block rate; with both at work each gets a share of it.
-  const double both = copy / shared.p2p_two_stage_rate;
+  const double both = one_way ? copy : copy / shared.p2p_two_stage_rate;
   time.Add(Cause::kKernel, gpu.p2p_slice_us);
   time.Add(Cause::kPipelineFill, copy);
   time.Add(copy > wire ? Cause::kBlock : Cause::kLink, RoundedMaximum(copy, wire));
@@ -80,7 +84,8 @@ TimeBreakdown NetworkPointToPointTime(const CallFacts& facts, const TimingConsta
   const double few = remote < kManyPeers && per_node < 8 ? shared.pair_share : 1.0;
   const double share = terms.nic_gbps * facts.nics_per_node / per_node;
   time.Add(Cause::kPeerSetup, remote * fabric.peer_us);
-  time.Add(Cause::kNic, size * remote / n / (kKilo * share * fabric.all_to_all_share * few));
+  time.Add(Cause::kNic,
+           size * facts.unevenness * remote / n / (kKilo * share * fabric.all_to_all_share * few));
   time.Add(Cause::kOwnBlock, size / n / (kKilo * shared.own_block_gbps));
   return time;
 }

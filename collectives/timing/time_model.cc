@@ -14,8 +14,7 @@ namespace {
 constexpr nccl::NcclVersion kCheapHostChannels{2, 14, 0};
 
 TimeBreakdown DeviceTime(const CallFacts& facts, const TimingConstants& constants) {
-  const bool point_to_point =
-      facts.function == Function::kAllToAll || facts.function == Function::kSendRecv;
+  const bool point_to_point = IsPointToPoint(facts.function);
   if (facts.nodes > 1) {
     return point_to_point ? NetworkPointToPointTime(facts, constants)
                           : NetworkTime(facts, constants);
@@ -31,7 +30,12 @@ double HostTimeUs(const CallFacts& facts, const TimingConstants& constants) {
       facts.version >= kCheapHostChannels ? shared.host_channel_us : shared.host_channel_old_us;
   const double driven = std::max(1u, facts.gpus_per_thread);
   const double n = facts.ranks;
-  if (facts.function == Function::kAllToAll) {
+  // What a thread posts: all that its ranks send and receive; of a gather or scatter the root does
+  // so in one direction, and the others one message each.
+  if (facts.function == Function::kGather || facts.function == Function::kScatter) {
+    return driven * gpu.host_launch_us + shared.host_peer_pair_us * (n + driven);
+  }
+  if (facts.function == Function::kAllToAll || facts.function == Function::kAllToAllV) {
     return driven * gpu.host_launch_us + shared.host_peer_pair_us * 2 * n * driven;
   }
   const double channels = facts.function == Function::kSendRecv ? 0 : facts.channels;
@@ -68,8 +72,7 @@ double DataSheetTimeUs(const CallFacts& facts, const TimingConstants& constants)
   if (facts.nodes > 1) {
     gbps = ToGigabytesPerSecond(facts.nic_rate) * facts.nics_per_node;
     // A ring passes a node once; peers of all-to-all share the NICs of their node.
-    if (facts.function == Function::kAllToAll || facts.function == Function::kSendRecv)
-      gbps /= facts.gpus_per_node();
+    if (IsPointToPoint(facts.function)) gbps /= facts.gpus_per_node();
     gbps = std::min(gbps, raw);
   }
   double steps = n - 1;

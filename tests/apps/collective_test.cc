@@ -113,6 +113,45 @@ TEST(CollectiveCommand, ATraceStopsAtItsLimitWithANotice) {
   EXPECT_NO_THROW(nlohmann::json::parse(ReadFile(trace)));
 }
 
+// The closed forms of messages between peers against the plan moved over the network: gather and
+// scatter are one side of an all-to-all, uneven rounds end with their larger message.
+double ClosedFormOverFlow(const std::string& topology, Function function, std::uint64_t bytes) {
+  const auto ranks = Cluster(LoadTopology(topology)).gpus().size();
+  const auto time = [&](Fidelity fidelity) {
+    SimulationOptions options;
+    options.fidelity = fidelity;
+    const CallOutcome outcome =
+        RunOn(topology, {.function = function, .count = bytes / 4 / ranks}, std::move(options));
+    EXPECT_TRUE(outcome.notice.empty()) << outcome.notice;
+    return ToMicroseconds(outcome.time);
+  };
+  return time(Fidelity::kAnalytic) / time(Fidelity::kFlow);
+}
+
+TEST(CollectiveSimulation, ClosedFormsOfPeersAgreeWithTheFlowLevel) {
+  for (const Function function : {Function::kAllToAllV, Function::kGather, Function::kScatter}) {
+    for (std::uint64_t bytes = 64 << 10; bytes <= 256 << 20; bytes *= 16) {
+      for (const char* topology : {"hgx-h100", "hgx-h100*8:ib-ndr"}) {
+        EXPECT_NEAR(ClosedFormOverFlow(topology, function, bytes), 1, 0.13)
+            << topology << " " << Name(function) << " " << bytes;
+      }
+    }
+  }
+}
+
+// A DGX A100 has two NICs equally near to a GPU: the root of a gather has both to itself, which the
+// closed form does not know.
+TEST(CollectiveSimulation, ARootWithSeveralNearNicsIsFasterThanItsClosedForm) {
+  const char* const cluster = "dgx-a100*4:ib-hdr";
+  EXPECT_NEAR(ClosedFormOverFlow(cluster, Function::kAllToAllV, 256 << 20), 1, 0.13);
+  for (const Function function : {Function::kGather, Function::kScatter}) {
+    EXPECT_NEAR(ClosedFormOverFlow(cluster, function, 64 << 10), 1, 0.03);
+    const double large = ClosedFormOverFlow(cluster, function, 256 << 20);
+    EXPECT_GT(large, 1.1);
+    EXPECT_LT(large, 1.25);
+  }
+}
+
 // Unequal messages between 64 GPUs, a thousand of them under way at a time: rates that wait change
 // the time of the whole little.
 TEST(CollectiveCommand, ExactRatesDifferLittleFromThoseThatWait) {

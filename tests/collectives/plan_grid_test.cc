@@ -182,5 +182,22 @@ TEST(AlgorithmTableTest, AnswersAnUnknownNameWithTheKnownOnes) {
   }
 }
 
+TEST(AllToAllVTest, RoundsEndWithTheLargerMessageAThirdLater) {
+  // Two ranks, ten elements a peer: part 10, so 0 and 1 exchange 10 and keep 10. All equal.
+  EXPECT_DOUBLE_EQ(AllToAllVUnevenness(2, 10), 1);
+  // Three ranks, three elements a peer: to + from = 0, 1, 2 (mod 3) make 3, 2, 4. Rank 0 sends 3,
+  // 2, 4 and receives 3, 4, 2; rank 1 sends 4, 3, 2 and receives 4, 2, 3; rank 2 sends 2, 4, 3 and
+  // receives 2, 3, 4. The larger ones are 11, 10 and 10, of 9 each.
+  EXPECT_DOUBLE_EQ(AllToAllVUnevenness(3, 3), 31.0 / 27);
+  // The larger of two even draws is 4/3 of their mean; of 4,096 ranks a part is looked at.
+  EXPECT_NEAR(AllToAllVUnevenness(64, 6400), 4.0 / 3, 0.03);
+  EXPECT_NEAR(AllToAllVUnevenness(1024, 102400), 4.0 / 3, 0.01);
+  EXPECT_NEAR(AllToAllVUnevenness(4096, 409600), 4.0 / 3, 0.01);
+  // Below half an element a peer all goes to one peer, in other rounds than it comes from: twice,
+  // but for the two ranks that keep it.
+  EXPECT_NEAR(AllToAllVUnevenness(1024, 128), 2, 0.01);
+  EXPECT_DOUBLE_EQ(AllToAllVUnevenness(8, 0), 1);
+}
+
 }  // namespace
 }  // namespace windtunnel

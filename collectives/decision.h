@@ -25,7 +25,7 @@ struct CallDecision {
   /// NICs (number on their node) of a call over several nodes, [channel of the layout][node of the
   /// layout]; empty = the nearest of each GPU.
   std::vector<std::vector<JobPaths::NicPair>> nics;
-  std::string notice;            ///< Why it is not what was asked for.
+  std::string notice;  ///< Why it is not what was asked for.
 };
 
 class DecisionMaker {

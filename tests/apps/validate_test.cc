@@ -108,7 +108,7 @@ TEST(ValidateFlags, ExcludeEachOtherWhereTheyMeanNothingTogether) {
                                                 {"-t", "hgx-h100"},
                                                 {"--log", "x", "--baseline", "y"},
                                                 {"--diagnose", "--csv", "x"},
-        {"--diagnose", "--search-topology"},
+                                                {"--diagnose", "--search-topology"},
                                                 {"--require-plateau", "500"},
                                                 {"--max-ranks", "8"},
                                                 {"--fidelity", "atomic"},

@@ -21,7 +21,7 @@ median() {  # COLLECTIVE SIZES...: CPU seconds
   done | sort -n | awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }'
 }
 printf '%-15s %12s %12s\n' collective "start-up" "per size"
-for collective in all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter sendrecv; do
+for collective in all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter sendrecv hypercube; do
   one=$(median "$collective" -b 1M -e 1M)
   all=$(median "$collective" -b 1M -e 1024M -i 8M)
   awk -v name="$collective" -v one="$one" -v all="$all" 'BEGIN { printf "%-15s %10.2f s %9.2f ms\n", name, one, (all - one) / 127 * 1000 }'

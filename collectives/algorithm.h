@@ -30,6 +30,8 @@ struct ChannelLayout {
   /// NVLS: head rank of each part, and the ranks behind one switch (all members of a node).
   std::vector<Rank> nvls_heads;
   std::vector<std::vector<Rank>> nodes;  ///< Ranks of each node.
+  /// Hypercube: channels that each round uses, the first ones of `channels`; empty: all.
+  std::vector<std::uint32_t> round_channels;
   /// Ranks as a grid that wraps around, first side fastest; empty: they are not known to be one.
   std::vector<std::uint32_t> sides;
 };

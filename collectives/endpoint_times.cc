@@ -29,33 +29,20 @@ timing::CallFacts SizeFacts(const EndpointQuery& query) {
   return facts;
 }
 
-// Messages from peer to peer, each in a block of its own.
-bool IsPointToPoint(const EndpointQuery& query) {
-  switch (query.function) {
-    case Function::kAllToAll:
-    case Function::kAllToAllV:
-    case Function::kSendRecv:
-    case Function::kGather:
-    case Function::kScatter:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// Sender and receiver copy at the same time, so each gets a share of the rate of one alone. A round
-// of LL is paid by both, one after the other.
+// Sender and receiver copy at the same time, so each gets a share of the rate of one alone, unless
+// the message is one chunk. Rounds of LL are the sender's: its receiver keeps up with them.
 BlockTimes PeerBlockTimes(const EndpointQuery& query, const timing::GpuConstants& gpu,
                           const timing::SharedConstants& shared) {
   BlockTimes times;
   if (query.protocol == Protocol::kSimple) {
+    const bool one_chunk = query.message.count() != 0 && query.message <= query.chunk;
     times.copy_rate = times.reduce_rate =
-        FromGigabytesPerSecond(gpu.p2p_block_gbps * shared.p2p_two_stage_rate);
+        FromGigabytesPerSecond(gpu.p2p_block_gbps * (one_chunk ? 1 : shared.p2p_two_stage_rate));
     return times;
   }
   constexpr std::uint64_t kRound = 4096;  // Data bytes of 512 threads.
   times.round_bytes = Bytes(kRound);
-  times.round_time = FromMicroseconds(gpu.p2p_ll_round_us / 2);
+  times.round_time = FromMicroseconds(gpu.p2p_ll_round_us);
   return times;
 }
 
@@ -66,11 +53,11 @@ BlockTimes NetworkBlockTimes(const EndpointQuery& query, const timing::GpuConsta
   if (query.protocol == Protocol::kLl128) gbps = gpu.network_ll128_gbps;
   if (query.algorithm == AlgorithmId::kTree && query.protocol != Protocol::kSimple)
     gbps *= timing::kTreeBlockShare;
-  if (query.function == Function::kSendRecv) gbps = std::min(gbps, shared.peer_channel_gbps);
+  if (timing::HasOnePeer(query.function)) gbps = std::min(gbps, shared.peer_channel_gbps);
   BlockTimes times;
   times.copy_rate = times.reduce_rate = FromGigabytesPerSecond(gbps);
   if (query.protocol == Protocol::kSimple && query.algorithm != AlgorithmId::kNvlsTree &&
-      !IsPointToPoint(query)) {
+      !timing::IsPointToPoint(query.function)) {
     // The hop of Simple is what a block spends on fences and posts, over the slices of a chunk.
     const double slices = query.algorithm == AlgorithmId::kRing ? 2 : 1;
     times.slice_overhead = FromMicroseconds(gpu.network_simple_hop_us / slices);
@@ -84,7 +71,7 @@ BlockTimes NetworkBlockTimes(const EndpointQuery& query, const timing::GpuConsta
 BlockTimes RingBlockTimes(const EndpointQuery& query, const timing::GpuConstants& gpu,
                           const timing::SharedConstants& shared) {
   if (query.several_nodes) return NetworkBlockTimes(query, gpu, shared);
-  if (IsPointToPoint(query)) return PeerBlockTimes(query, gpu, shared);
+  if (timing::IsPointToPoint(query.function)) return PeerBlockTimes(query, gpu, shared);
   BlockTimes times;
   const bool eight_bit = EightBit(query.type);
   switch (query.protocol) {
@@ -114,6 +101,12 @@ BlockTimes RingBlockTimes(const EndpointQuery& query, const timing::GpuConstants
   return times;
 }
 
+BlockTimes PeerReceiveTimes(const BlockTimes& sending) {
+  BlockTimes times = sending;
+  times.round_time = {};
+  return times;
+}
+
 NvlsStageTimes NvlsTimes(const EndpointQuery& query, const timing::GpuConstants& gpu) {
   NvlsStageTimes times;
   times.copying.slice_overhead = FromMicroseconds(gpu.nvls_period_us);
@@ -133,7 +126,7 @@ NvlsStageTimes NvlsTimes(const EndpointQuery& query, const timing::GpuConstants&
 
 Picoseconds NodeHopReaction(const EndpointQuery& query, const timing::GpuConstants& gpu) {
   const bool tree = query.algorithm == AlgorithmId::kTree;
-  if (IsPointToPoint(query) && !query.several_nodes)
+  if (timing::IsPointToPoint(query.function) && !query.several_nodes)
     return FromMicroseconds(query.protocol == Protocol::kLl ? gpu.p2p_ll_us : 0);
   switch (query.protocol) {
     case Protocol::kLl:
@@ -181,7 +174,7 @@ double UsableNicShare(const EndpointQuery& query, const timing::FabricConstants&
   if (gbps > 0 && fabric.nic_limit_gbps > 0) share = std::min(share, fabric.nic_limit_gbps / gbps);
   if (gbps > 0 && fabric.one_gpu_limit_gbps > 0 && query.gpus_per_node == 1)
     share = std::min(share, fabric.one_gpu_limit_gbps / gbps);
-  if (query.function == Function::kSendRecv) share *= shared.pair_share;
+  if (timing::HasOnePeer(query.function)) share *= shared.pair_share;
   return query.protocol == Protocol::kLl128 ? share * fabric.ll128_share : share;
 }
 
@@ -196,8 +189,8 @@ Picoseconds DeviceLaunch(const EndpointQuery& query, const timing::GpuConstants&
     return FromMicroseconds(us);
   }
   double us = gpu.launch_us;
-  if (IsPointToPoint(query)) {
-    const double peers = query.function == Function::kSendRecv ? 2 : query.ranks;
+  if (timing::IsPointToPoint(query.function)) {
+    const double peers = timing::HasOnePeer(query.function) ? 2 : query.ranks;
     us += gpu.p2p_launch_us + gpu.p2p_peer_us * peers;
     if (query.protocol == Protocol::kSimple) us += gpu.p2p_slice_us;
     return FromMicroseconds(us);
@@ -220,12 +213,6 @@ Picoseconds PeerSetUp(const EndpointQuery& query, const timing::FabricConstants&
     default:
       return Picoseconds(0);
   }
-}
-
-Picoseconds HostLaunch(const EndpointQuery& query, std::uint32_t gpus,
-                       const timing::GpuConstants& gpu, const timing::SharedConstants& shared) {
-  if (gpus <= 1) return Picoseconds(0);
-  return FromMicroseconds(gpus * (gpu.host_launch_us + shared.host_channel_us * query.channels));
 }
 
 double UsableLinkShare(const EndpointQuery& query, const timing::GpuConstants& gpu) {

@@ -20,8 +20,9 @@ struct EndpointQuery {
   bool several_nodes = false;
   std::uint32_t gpus_per_node = 1;
   std::uint32_t nics_per_node = 1;
-  Bytes chunk;  ///< Data of one hop and loop.
-  Bytes size;   ///< As nccl-tests counts it; 0: large.
+  Bytes chunk;    ///< Data of one hop and loop.
+  Bytes message;  ///< Between peers: data of one message on one channel; 0: larger than a chunk.
+  Bytes size;     ///< As nccl-tests counts it; 0: large.
   std::uint32_t ranks = 1;
 };
 
@@ -29,6 +30,8 @@ struct EndpointQuery {
 /// forms, whose hops carry the overhead of a slice. Source of the forms: docs/timing-model.md.
 BlockTimes RingBlockTimes(const EndpointQuery& query, const timing::GpuConstants& gpu,
                           const timing::SharedConstants& shared);
+/// Of messages between peers: costs of the receiving block beside those of the sending one.
+BlockTimes PeerReceiveTimes(const BlockTimes& sending);
 /// Costs of the stages of NVLS. A stage moves what all heads of a channel handle in one loop in one
 /// period; a reducing block handles its own head's part in the same time.
 struct NvlsStageTimes {
@@ -50,9 +53,6 @@ Picoseconds DeviceLaunch(const EndpointQuery& query, const timing::GpuConstants&
 /// `peer_us` for each. Measured with alltoall; ASSUMED alike for alltoallv, and for the root of
 /// gather and scatter, which post the same calls. A single peer (sendrecv) pays it in its hop.
 Picoseconds PeerSetUp(const EndpointQuery& query, const timing::FabricConstants& fabric);
-/// One thread launching on `gpus` GPUs in turn: when the last of them starts, per call.
-Picoseconds HostLaunch(const EndpointQuery& query, std::uint32_t gpus,
-                       const timing::GpuConstants& gpu, const timing::SharedConstants& shared);
 /// Share of the raw rate of NICs that messages can use, with the limits of NICs without GPUDirect.
 double UsableNicShare(const EndpointQuery& query, const timing::FabricConstants& fabric,
                       const timing::SharedConstants& shared, BitsPerSecond nominal);

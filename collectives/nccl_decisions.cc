@@ -139,30 +139,14 @@ CallDecision NcclDecisions::DecideCollective(const CollectiveRequest& request) {
   return decision;
 }
 
-CallDecision NcclDecisions::DecidePointToPoint(const CollectiveRequest& request) {
-  const std::uint64_t element = SizeOf(request.type);
-  const std::uint64_t bytes = request.count * element;
-  std::vector<nccl::P2pCall> calls;
-  const Rank n = request.rank_count;
-  // Rank 0 stands for all: the same rules hold for every rank, and message sizes are equal
-  // (alltoallv: their mean).
-  if (request.function == Function::kSendRecv) {
-    calls.push_back({true, 1 % n, bytes});
-    calls.push_back({false, n - 1, bytes});
-  } else {
-    for (Rank peer = 0; peer < n; ++peer) {
-      calls.push_back({true, peer, bytes});
-      calls.push_back({false, peer, bytes});
-    }
-  }
+// What rank 0 sends, as NCCL plans it: most channels of a message, largest chunk.
+NcclDecisions::Messages NcclDecisions::PlanMessages(std::span<const nccl::P2pCall> calls) const {
   const nccl::P2pPlan plan = communicator_.PlanP2p(0, calls);
-  std::uint32_t parts = 1;
-  bool ll = bytes != 0;
-  std::int64_t chunk = 0;
-  const auto take = [&](int channels, bool message_ll, std::int64_t chunk_bytes) {
-    parts = std::max(parts, static_cast<std::uint32_t>(channels));
-    ll = ll && message_ll;
-    chunk = std::max(chunk, chunk_bytes);
+  Messages messages;
+  const auto take = [&](int channels, bool ll, std::int64_t chunk_bytes) {
+    messages.channels = std::max(messages.channels, static_cast<std::uint32_t>(channels));
+    messages.ll = messages.ll && ll;
+    messages.chunk = std::max(messages.chunk, chunk_bytes);
   };
   for (const nccl::P2pItem& item : plan.items) {
     if (item.send.present && item.send_to != 0)
@@ -172,19 +156,55 @@ CallDecision NcclDecisions::DecidePointToPoint(const CollectiveRequest& request)
     if (part.send && part.peer != 0)
       take(static_cast<int>(part.channels.size()), part.ll, part.chunk_bytes);
   }
+  return messages;
+}
+
+CallDecision NcclDecisions::DecidePointToPoint(const CollectiveRequest& request) {
+  std::uint64_t bytes = request.count * SizeOf(request.type);
+  const Rank n = request.rank_count;
+  // Rank 0 stands for all: the same rules hold for every rank, and message sizes are equal
+  // (alltoallv: their mean).
+  const auto exchange = [&](Rank to, Rank from) {
+    const nccl::P2pCall calls[] = {{true, to, bytes}, {false, from, bytes}};
+    return PlanMessages(calls);
+  };
+  Messages messages;
+  std::vector<std::uint32_t> round_channels;
+  if (request.function == Function::kSendRecv) {
+    messages = exchange(1 % n, n - 1);
+  } else if (request.function == Function::kHypercube) {
+    // A launch for every round; the last, which moves half of everything, decides the protocol.
+    for (Rank distance = 1; distance < n; distance *= 2) {
+      bytes = request.count * SizeOf(request.type) * distance;
+      const Messages round = exchange(distance, distance);
+      round_channels.push_back(round.channels);
+      messages = {.channels = std::max(messages.channels, round.channels),
+                  .ll = round.ll,
+                  .chunk = std::max(messages.chunk, round.chunk)};
+    }
+  } else {
+    std::vector<nccl::P2pCall> calls;
+    for (Rank peer = 0; peer < n; ++peer) {
+      calls.push_back({true, peer, bytes});
+      calls.push_back({false, peer, bytes});
+    }
+    messages = PlanMessages(calls);
+  }
   CallDecision decision;
   decision.algorithm = "PointToPoint";
   decision.layout =
-      PlainLayout(request, parts, static_cast<std::uint64_t>(std::max<std::int64_t>(chunk, 1)));
-  decision.layout.protocol = ll ? Protocol::kLl : Protocol::kSimple;
+      PlainLayout(request, messages.channels,
+                  static_cast<std::uint64_t>(std::max<std::int64_t>(messages.chunk, 1)));
+  decision.layout.round_channels = std::move(round_channels);
+  decision.layout.protocol = messages.ll && bytes != 0 ? Protocol::kLl : Protocol::kSimple;
   decision.layout.nodes.clear();
   for (const auto& ranks : communicator_.connections().node_ranks) {
     decision.layout.nodes.emplace_back(ranks.begin(), ranks.end());
   }
-  decision.channels = parts;
-  decision.peer_parts = parts;
-  decision.chunk = Bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(chunk, 0)));
-  decision.channel_bytes = Bytes((bytes + parts - 1) / parts);
+  decision.channels = messages.channels;
+  decision.peer_parts = messages.channels;
+  decision.chunk = Bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(messages.chunk, 0)));
+  decision.channel_bytes = Bytes((bytes + messages.channels - 1) / messages.channels);
   return decision;
 }
 

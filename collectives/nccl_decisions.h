@@ -18,6 +18,12 @@ class NcclDecisions final : public DecisionMaker {
  private:
   CallDecision DecideCollective(const CollectiveRequest& request);
   CallDecision DecidePointToPoint(const CollectiveRequest& request);
+  struct Messages {
+    std::uint32_t channels = 1;  ///< Towards one peer.
+    bool ll = true;              ///< All of them.
+    std::int64_t chunk = 0;      ///< Bytes.
+  };
+  Messages PlanMessages(std::span<const nccl::P2pCall> calls) const;
   ChannelLayout::Channel Channel(int channel) const;
   std::vector<JobPaths::NicPair> NicsOfChannel(nccl::GraphId graph, int channel) const;
 

@@ -103,6 +103,11 @@ struct Block {
   std::shared_ptr<const Program> program;
 };
 
+/// Role of a block whose bare ops are further kernel launches of a call: each takes the launch.
+inline constexpr std::string_view kLaunchRole = "launch";
+/// Role of the blocks that receive messages between peers.
+inline constexpr std::string_view kPeerReceiveRole = "receive";
+
 /// Elements rank `from` sends to rank `to` in an all-to-all of uneven counts, `count` being the
 /// mean per peer. The pattern of alltoallv_perf (ROCm/rccl-tests, src/alltoallv.cu): with p =
 /// floor(2 count / n), ((to + from) mod n) * p elements, and the pair with (to + from) mod n = 0

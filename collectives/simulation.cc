@@ -154,6 +154,8 @@ struct Simulation::Impl final : ExecutionSetting {
   EndpointQuery query;
   BlockTimes times;
   NvlsStageTimes nvls_times;
+  BlockTimes receive_times;  // Of messages between peers.
+  BlockTimes launch_times;
   BlockTimes free_times;
   bool nvls_stages = false;  // The call runs NVLS on a GPU with constants for it.
   Picoseconds launch;
@@ -441,6 +443,8 @@ struct Simulation::Impl final : ExecutionSetting {
 
   const BlockTimes& TimesOf(Rank, const Block& block) override {
     if (options.ideal_endpoints) return free_times;
+    if (block.role == kLaunchRole) return launch_times;
+    if (block.role == kPeerReceiveRole) return receive_times;
     if (!nvls_stages || !block.role.starts_with("nvls")) return times;
     const bool copies = block.role == "nvls scatter" || block.role == "nvls gather";
     return copies ? nvls_times.copying : nvls_times.reducing;
@@ -467,6 +471,13 @@ struct Simulation::Impl final : ExecutionSetting {
     return Bytes(bytes);
   }
 
+  Picoseconds HostLaunchOf(const CollectiveRequest& request, const CallDecision& decision) const {
+    timing::CallFacts call = facts;
+    call.function = request.function;
+    call.channels = decision.channels;
+    return FromMicroseconds(timing::HostLaunchUs(call, timing::TimingConstants::Shipped()));
+  }
+
   void PrepareCall(const CollectiveRequest& request, const CallDecision& decision) {
     query = {.function = request.function,
              .type = request.type,
@@ -480,12 +491,14 @@ struct Simulation::Impl final : ExecutionSetting {
              .gpus_per_node = facts.gpus_per_node(),
              .nics_per_node = facts.nics_per_node,
              .chunk = decision.chunk,
+             .message = decision.channel_bytes,
              .size = Bytes(LogicalBytes(request)),
              .ranks = request.rank_count};
     wire_parts = 1;
     for (const ChannelLayout::Channel& channel : decision.layout.channels)
       if (query.algorithm == AlgorithmId::kTree) wire_parts = std::max(wire_parts, channel.slices);
     times = {};
+    receive_times = launch_times = {};
     nvls_stages = false;
     launch = {};
     host_launch = {};
@@ -500,12 +513,15 @@ struct Simulation::Impl final : ExecutionSetting {
       const auto& constants = timing::TimingConstants::Shipped();
       const auto& gpu = constants.Gpu(gpu_class);
       times = RingBlockTimes(query, gpu, constants.shared());
+      receive_times = PeerReceiveTimes(times);
       nvls_times = NvlsTimes(query, gpu);
       nvls_stages = query.algorithm == AlgorithmId::kNvls && gpu.nvls_channel_gbps > 0;
       launch = DeviceLaunch(query, gpu);
+      launch_times = {.empty_slice_overhead = launch,
+                      .copy_rate = FromGigabytesPerSecond(constants.shared().own_block_gbps)};
       if (query.several_nodes && !fabric_class.empty())
         launch += PeerSetUp(query, constants.Fabric(fabric_class));
-      host_launch = HostLaunch(query, options.gpus_per_thread, gpu, constants.shared());
+      host_launch = HostLaunchOf(request, decision);
       shares.nvlink = UsableLinkShare(query, gpu);
       if (!query.several_nodes && facts.path != timing::InNodePath::kNvlink) {
         shares.pcie = facts.path == timing::InNodePath::kPciePeer
@@ -628,10 +644,20 @@ struct Simulation::Impl final : ExecutionSetting {
     call.size = Bytes(LogicalBytes(request));
     call.in_place = request.in_place;
     call.eight_bit_integer = request.type == DataType::kInt8 || request.type == DataType::kUint8;
-    if (timing::IsPointToPoint(request.function)) {
+    timing::TimeBreakdown time;
+    if (request.function == Function::kHypercube) {
+      if (!request.in_place) {
+        const double gbps = timing::TimingConstants::Shipped().shared().own_block_gbps;
+        time.Add(timing::Cause::kOwnBlock,
+                 static_cast<double>(call.size.count()) / call.ranks / (gbps * 1000));
+      }
+      for (const auto& round : timing::RoundsOfHypercube(*communicator, call))
+        time.Add(timing::PredictTime(round));
+    } else if (timing::IsPointToPoint(request.function)) {
       if (request.function == Function::kAllToAllV)
         call.unevenness = AllToAllVUnevenness(request.rank_count, request.count);
       timing::ApplyPointToPoint(*communicator, call);
+      time = timing::PredictTime(call);
     } else {
       timing::ApplyPlan(*communicator,
                         communicator->Plan({.function = request.function,
@@ -640,8 +666,8 @@ struct Simulation::Impl final : ExecutionSetting {
                                             .op = request.op,
                                             .root = request.root}),
                         call);
+      time = timing::PredictTime(call);
     }
-    const timing::TimeBreakdown time = timing::PredictTime(call);
     out.time = time.time();
     for (const auto& share : time.shares)
       out.shares.push_back(
@@ -719,27 +745,41 @@ struct Simulation::Impl final : ExecutionSetting {
       out.bound = "nothing to do";
       return;
     }
-    const BlockAccount& account = result.accounts[result.last_block];
+    BlockAccount account = result.accounts[result.last_block];
+    // Later launches of the call: the block waited for them.
+    const Picoseconds relaunch =
+        std::min(LaunchesOf(plan, plan.blocks[result.last_block].rank, result), account.wait_data);
+    account.wait_data = account.wait_data - relaunch;
+    const Picoseconds launched = result.start + relaunch;
     out.shares = {
         {"launch by one host thread, beyond the devices", kTakeOff(host_launch, result.time)},
-        {"launch", result.start},
+        {"launch", launched},
         {"slice overhead", account.overhead},
         {"copying and adding", account.copy},
         {"link", account.wait_link},
         {"waiting for data", account.wait_data},
         {"waiting for room", account.wait_credit}};
-    out.bound = BoundOf(out, account, result);
+    out.bound = BoundOf(out, account, launched, result.time);
+  }
+
+  static Picoseconds LaunchesOf(const Plan& plan, Rank rank, const ExecutionResult& result) {
+    Picoseconds sum;
+    for (std::size_t b = 0; b < plan.blocks.size(); ++b) {
+      if (plan.blocks[b].rank == rank && plan.blocks[b].role == kLaunchRole)
+        sum += result.accounts[b].overhead;
+    }
+    return sum;
   }
 
   // The cause that would have to shrink for the call to become faster.
-  std::string BoundOf(const CallOutcome& out, const BlockAccount& account,
-                      const ExecutionResult& result) const {
+  std::string BoundOf(const CallOutcome& out, const BlockAccount& account, Picoseconds launched,
+                      Picoseconds time) const {
     constexpr double kBusy = 0.8;
     if (!out.links.rows.empty() && out.links.rows.front().utilisation >= kBusy)
       return "link " + out.links.rows.front().name;
     const std::pair<Picoseconds, const char*> causes[] = {
-        {host_launch > result.time ? host_launch : Picoseconds(0), "launch by one host thread"},
-        {result.start, "launch"},
+        {host_launch > time ? host_launch : Picoseconds(0), "launch by one host thread"},
+        {launched, "launch"},
         {account.overhead, "overhead per slice"},
         {account.copy, "copy and reduction rate of the thread blocks"},
         {account.wait_link + account.wait_credit, "links along the way"},

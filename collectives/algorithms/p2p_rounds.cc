@@ -145,7 +145,7 @@ void AppendAllToAll(Plan& plan, const ChannelLayout& layout,
         const std::uint32_t channel = window * shared->parts + part;
         for (const bool sends : {true, false}) {
           plan.blocks.push_back(
-              {rank, channel, sends ? "send" : "receive",
+              {rank, channel, sends ? "send" : kPeerReceiveRole,
                std::make_shared<ExchangeProgram>(shared, rank, window, part, sends)});
         }
       }

@@ -66,47 +66,64 @@ void AppendMessages(Plan& plan, const ChannelLayout& layout, const std::vector<M
     const auto rank = static_cast<Rank>(i / plan.channel_count);
     const auto channel = static_cast<std::uint32_t>(i % plan.channel_count);
     if (ends[i].send) plan.blocks.push_back({rank, channel, "send", ends[i].send});
-    if (ends[i].receive) plan.blocks.push_back({rank, channel, "receive", ends[i].receive});
+    if (ends[i].receive) plan.blocks.push_back({rank, channel, kPeerReceiveRole, ends[i].receive});
   }
 }
 
-// An all-gather by doubling: in step k the 2^k parts held go to the partner at distance 2^k.
+// An all-gather by doubling: in round k the 2^k parts held go to the partner at distance 2^k. Each
+// round is a launch of its own, behind all of the one before it; the own part is copied first.
 void AppendHypercube(Plan& plan, const ChannelLayout& layout) {
   const CollectiveRequest& request = plan.request;
+  const auto most_parts = static_cast<std::uint32_t>(layout.channels.size());
+  plan.channel_count = most_parts;
   PlanBuilder builder(plan);
   for (Rank rank = 0; rank < request.rank_count; ++rank) {
-    const std::uint32_t send = builder.Add(rank, 0, "send");
-    const std::uint32_t receive = builder.Add(rank, 0, "receive");
-    PlanOp own{.count = request.count,
-               .has_source = true,
-               .has_destination = true,
-               .source = {BufferKind::kInput, 0},
-               .destination = {BufferKind::kOutput, rank * request.count}};
-    if (request.in_place) own = PlanOp{};
-    builder.Append(receive, own);
+    const std::uint32_t launch = builder.Add(rank, 0, kLaunchRole);
+    if (!request.in_place) {
+      builder.Append(launch, {.count = request.count,
+                              .has_source = true,
+                              .has_destination = true,
+                              .source = {BufferKind::kInput, 0},
+                              .destination = {BufferKind::kOutput, rank * request.count}});
+    }
+    struct Ends {
+      std::uint32_t send, receive;
+    };
+    std::vector<Ends> ends;
+    for (std::uint32_t part = 0; part < most_parts; ++part)
+      ends.push_back({builder.Add(rank, part, "send"), builder.Add(rank, part, kPeerReceiveRole)});
+    std::vector<Dependency> round_done;
     std::uint32_t step = 0;
     for (std::uint32_t mask = 1; mask < request.rank_count; mask *= 2, ++step) {
-      const Rank held = rank & ~(mask - 1);
-      const std::uint64_t count = request.count * mask;
-      const std::uint32_t slices = SlicesOf(count, layout.channels.front().chunk);
+      if (step > 0) builder.Append(launch, {.wait_for = round_done, .step = step});
+      round_done.clear();
       const Peer partner[] = {{rank ^ mask, 0}};
-      const Dependency got[] = {{receive, builder.SizeOf(receive) - 1}};
-      builder.Append(send, {.count = count,
-                            .send_to = partner,
-                            .wait_for = got,
-                            .has_source = true,
-                            .source = {BufferKind::kOutput, held * request.count},
-                            .step = step,
-                            .slices = slices});
-      builder.Append(receive, {.count = count,
-                               .receive_from = partner,
-                               .has_destination = true,
-                               .destination = {BufferKind::kOutput, (held ^ mask) * request.count},
-                               .step = step,
-                               .slices = slices});
+      const std::uint64_t held = (rank & ~(mask - 1)) * request.count;
+      const std::uint64_t missing = ((rank & ~(mask - 1)) ^ mask) * request.count;
+      const std::uint32_t parts =
+          layout.round_channels.empty() ? most_parts : layout.round_channels[step];
+      for (std::uint32_t part = 0; part < parts; ++part) {
+        const Part piece = PartOf(request.count * mask, parts, part);
+        PlanOp op{.count = piece.count,
+                  .step = step,
+                  .slices = SlicesOf(piece.count, layout.channels.front().chunk)};
+        const Dependency launched[] = {{launch, builder.SizeOf(launch) - 1}};
+        if (builder.SizeOf(launch) != 0) op.wait_for = launched;
+        op.send_to = partner;
+        op.has_source = true;
+        op.source = {BufferKind::kOutput, held + piece.offset};
+        builder.Append(ends[part].send, op);
+        op.send_to = {};
+        op.has_source = false;
+        op.receive_from = partner;
+        op.has_destination = true;
+        op.destination = {BufferKind::kOutput, missing + piece.offset};
+        builder.Append(ends[part].receive, op);
+        for (const std::uint32_t block : {ends[part].send, ends[part].receive})
+          round_done.push_back({block, builder.SizeOf(block) - 1});
+      }
     }
   }
-  plan.channel_count = 1;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "collectives/nccl/call_queues.h"
 #include "sim/check.h"
 #include "sim/error.h"
 
@@ -206,37 +207,24 @@ class MessagePlanner {
   int group_size_ = 1;
 };
 
-// Calls of one direction in their order, by peer.
-class CallQueues {
- public:
-  CallQueues(std::span<const P2pCall> calls, int rank_count)
-      : calls_(calls), next_(calls.size()), queues_(static_cast<std::size_t>(rank_count)) {}
-  void Push(std::uint32_t call) {
-    Queue& queue = queues_[calls_[call].peer];
-    (queue.count++ == 0 ? queue.first : next_[queue.last]) = call;
-    queue.last = call;
+void CheckCalls(std::span<const P2pCall> calls, Rank rank, Rank rank_count) {
+  std::int64_t to_itself = 0;
+  for (const P2pCall& call : calls) {
+    if (call.peer >= rank_count) {
+      throw ConfigError({.field = call.send ? "send" : "receive",
+                         .value = std::to_string(call.peer),
+                         .problem = "peer is not in the communicator:",
+                         .expected = fmt::format("0 to {}", rank_count - 1)});
+    }
+    if (call.peer == rank) to_itself += call.send ? 1 : -1;
   }
-  std::uint32_t Count(Rank peer) const { return queues_[peer].count; }
-  bool Empty(Rank peer) const { return Count(peer) == 0; }
-  /// Bytes of the first one. Contract: not empty.
-  std::int64_t Pop(Rank peer) {
-    Queue& queue = queues_[peer];
-    const std::uint32_t call = queue.first;
-    queue.first = next_[call];
-    --queue.count;
-    return static_cast<std::int64_t>(calls_[call].bytes);
+  if (to_itself != 0) {
+    throw ConfigError({.field = "send, receive",
+                       .value = std::to_string(rank),
+                       .problem = "a message to oneself has no other half (NCCL answers: invalid "
+                                  "usage); rank"});
   }
-
- private:
-  struct Queue {
-    std::uint32_t first = 0;
-    std::uint32_t last = 0;
-    std::uint32_t count = 0;
-  };
-  std::span<const P2pCall> calls_;
-  std::vector<std::uint32_t> next_;  // By call.
-  std::vector<Queue> queues_;        // By peer.
-};
+}
 
 }  // namespace
 
@@ -270,26 +258,11 @@ std::vector<P2pRound> P2pScheduleOf(const Connections& connections, Rank rank,
 P2pPlan PlanSendReceive(const Connections& connections, const Environment& environment,
                         const Constants& constants, const PeerLinks& links, Rank rank,
                         std::span<const P2pCall> calls) {
+  CheckCalls(calls, rank, static_cast<Rank>(connections.rank_count()));
   if (constants.version < NcclVersion{2, 22, 3})
     return PlanSendReceiveBefore222(connections, environment, constants, links, rank, calls);
-  CallQueues sends(calls, connections.rank_count());
-  CallQueues receives(calls, connections.rank_count());
-  for (std::uint32_t c = 0; c < calls.size(); ++c) {
-    const P2pCall& call = calls[c];
-    if (call.peer >= static_cast<Rank>(connections.rank_count())) {
-      throw ConfigError({.field = call.send ? "send" : "receive",
-                         .value = std::to_string(call.peer),
-                         .problem = "peer is not in the communicator:",
-                         .expected = fmt::format("0 to {}", connections.rank_count() - 1)});
-    }
-    (call.send ? sends : receives).Push(c);
-  }
-  if (sends.Count(rank) != receives.Count(rank)) {
-    throw ConfigError({.field = "send, receive",
-                       .value = std::to_string(rank),
-                       .problem = "a message to oneself has no other half (NCCL answers: invalid "
-                                  "usage); rank"});
-  }
+  CallQueues sends(calls, connections.rank_count(), true);
+  CallQueues receives(calls, connections.rank_count(), false);
   const MessagePlanner planner(connections, environment, constants, links, rank);
   const auto schedule = P2pScheduleOf(connections, rank, constants.version);
   // Room of one launch: kernel arguments for batches, half of a buffer for the work.

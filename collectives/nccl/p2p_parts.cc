@@ -1,8 +1,7 @@
 // Send and receive before 2.22: each message is cut in parts, one work element per part.
 #include <algorithm>
-#include <deque>
-#include <map>
 
+#include "collectives/nccl/call_queues.h"
 #include "collectives/nccl/p2p.h"
 
 namespace windtunnel::nccl {
@@ -45,10 +44,8 @@ class PartPlanner {
   }
 
   P2pPlan Run(std::span<const P2pCall> calls) {
-    std::map<std::int32_t, std::deque<std::uint64_t>> sends;
-    std::map<std::int32_t, std::deque<std::uint64_t>> receives;
-    for (const P2pCall& call : calls)
-      (call.send ? sends : receives)[static_cast<std::int32_t>(call.peer)].push_back(call.bytes);
+    CallQueues sends(calls, comm_.rank_count(), true);
+    CallQueues receives(calls, comm_.rank_count(), false);
     const auto schedule = P2pScheduleOf(comm_, rank_, constants_.version);
     std::size_t left = calls.size();
     while (left > 0) {
@@ -61,8 +58,6 @@ class PartPlanner {
   }
 
  private:
-  using Queues = std::map<std::int32_t, std::deque<std::uint64_t>>;
-
   std::int64_t PartSize(std::int64_t bytes) const {
     std::int64_t size = std::max(smallest_, DivideUp(bytes, least_));
     int parts = least_;
@@ -73,14 +68,14 @@ class PartPlanner {
     return DivideUp(size, smallest_) * smallest_;
   }
 
-  std::size_t Message(const P2pRound& round, Queues& sends, Queues& receives) {
-    auto& to = sends[round.send_to];
-    auto& from = receives[round.receive_from];
-    const bool sending = !to.empty();
-    const bool receiving = !from.empty();
+  std::size_t Message(const P2pRound& round, CallQueues& sends, CallQueues& receives) {
+    const auto to = static_cast<Rank>(round.send_to);
+    const auto from = static_cast<Rank>(round.receive_from);
+    const bool sending = round.send_to >= 0 && !sends.Empty(to);
+    const bool receiving = round.receive_from >= 0 && !receives.Empty(from);
     if (!sending && !receiving) return 0;
-    std::int64_t send_left = sending ? static_cast<std::int64_t>(to.front()) : 0;
-    std::int64_t receive_left = receiving ? static_cast<std::int64_t>(from.front()) : 0;
+    std::int64_t send_left = sending ? sends.Pop(to) : 0;
+    std::int64_t receive_left = receiving ? receives.Pop(from) : 0;
     const std::int64_t send_size = PartSize(send_left);
     const std::int64_t receive_size = PartSize(receive_left);
     bool send_open = sending;
@@ -99,8 +94,6 @@ class PartPlanner {
         send_open = send_left > 0;
       }
     }
-    if (sending) to.pop_front();
-    if (receiving) from.pop_front();
     return (sending ? 1U : 0U) + (receiving ? 1U : 0U);
   }
 
@@ -167,6 +160,9 @@ class PartPlanner {
   P2pPlan Collect() const {
     P2pPlan out;
     out.launches = 1;
+    // Place in `out.parts` of the parts from and to a peer.
+    constexpr std::size_t kNone = SIZE_MAX;
+    std::vector<std::size_t> places(2 * static_cast<std::size_t>(comm_.rank_count()), kNone);
     for (std::size_t c = 0; c < works_.size(); ++c)
       for (const auto& work : works_[c]) {
         int last = 0;
@@ -179,10 +175,10 @@ class PartPlanner {
         std::sort(sorted.begin(), sorted.end(),
                   [](const Element& a, const Element& b) { return a.place < b.place; });
         for (const Element& element : sorted) {
-          auto found = std::find_if(out.parts.begin(), out.parts.end(), [&](const P2pPart& part) {
-            return part.peer == element.peer && part.send == element.send;
-          });
-          if (found == out.parts.end()) {
+          std::size_t& place =
+              places[2 * static_cast<std::size_t>(element.peer) + (element.send ? 1 : 0)];
+          if (place == kNone) {
+            place = out.parts.size();
             P2pPart part;
             part.peer = element.peer;
             part.send = element.send;
@@ -191,10 +187,10 @@ class PartPlanner {
             part.warps = warps + (warps >= 2 ? element.place % 2 : 0);
             part.groups = groups;
             out.parts.push_back(part);
-            found = std::prev(out.parts.end());
           }
-          found->channels.push_back(static_cast<int>(c));
-          found->bytes.push_back(element.bytes);
+          P2pPart& part = out.parts[place];
+          part.channels.push_back(static_cast<int>(c));
+          part.bytes.push_back(element.bytes);
         }
       }
     return out;

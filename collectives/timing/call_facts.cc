@@ -71,6 +71,11 @@ void TimeBreakdown::Add(Cause cause, double us) {
   shares.push_back({cause, us});
 }
 
+void TimeBreakdown::Add(const TimeBreakdown& next) {
+  for (const Share& share : next.shares) Add(share.cause, share.us);
+  extrapolated = extrapolated || next.extrapolated;
+}
+
 double TimeBreakdown::us() const {
   double sum = 0;
   for (const Share& share : shares) sum += share.us;
@@ -96,6 +101,7 @@ bool IsPointToPoint(Function function) {
     case Function::kGather:
     case Function::kScatter:
     case Function::kSendRecv:
+    case Function::kHypercube:
       return true;
     default:
       return false;

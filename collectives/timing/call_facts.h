@@ -2,6 +2,7 @@
 // What the closed forms of time need to know about one call of NCCL: plain facts, whoever decided
 // them. Nothing here depends on a planner, a topology or a log.
 
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -65,6 +66,7 @@ struct CallFacts {
   std::string fabric_class;        ///< Key of catalogue/timing/fabric.yaml; used when `nodes` > 1.
   BitsPerSecond nic_rate;          ///< Nominal, one NIC.
   std::uint32_t nics_per_node = 1;
+  std::uint32_t crossing = 1;  ///< Sendrecv: GPUs of a node that send to another node at a time.
 
   Launch launch = Launch::kThreadPerGpu;
   std::uint32_t gpus_per_thread = 1;
@@ -82,6 +84,15 @@ struct CallFacts {
 
 /// Calls whose messages go from peer to peer on their own constants, not along rings or trees.
 bool IsPointToPoint(Function function);
+/// Of those, the ones in which a rank has one peer at a time.
+constexpr bool HasOnePeer(Function function) {
+  return function == Function::kSendRecv || function == Function::kHypercube;
+}
+
+/// Rounds of a hypercube, each a launch of its own: the partner is at distance 1, 2, 4, ...
+constexpr std::uint32_t HypercubeRounds(std::uint32_t ranks) {
+  return static_cast<std::uint32_t>(std::bit_width(ranks) - 1);
+}
 
 /// What a share of the time is spent on.
 enum class Cause : std::uint8_t {
@@ -111,6 +122,8 @@ struct TimeBreakdown {
   bool extrapolated = false;  ///< A constant of this answer comes from a rule, not from runs.
 
   void Add(Cause cause, double us);
+  /// What comes behind it: share by share.
+  void Add(const TimeBreakdown& next);
   double us() const;
   Picoseconds time() const { return FromMicroseconds(us()); }
   double us(Cause cause) const;

@@ -73,8 +73,11 @@ TimeBreakdown NetworkPointToPointTime(const CallFacts& facts, const TimingConsta
   time.Add(Cause::kNetworkHop, terms.hop_us);
   time.Add(Cause::kHandshake, terms.handshake_us);
   if (pair) {
+    // A GPU uses the NICs nearest to it; with fewer NICs than GPUs that send, each has a share.
     const double own_nics = std::max(1u, facts.nics_per_node / facts.gpus_per_node());
-    const double nics = terms.nic_gbps * own_nics * shared.pair_share;
+    const double its_share =
+        static_cast<double>(facts.nics_per_node) / std::max(1u, facts.crossing);
+    const double nics = terms.nic_gbps * std::min(own_nics, its_share) * shared.pair_share;
     const double channels = facts.peer_parts * shared.peer_channel_gbps;
     time.Add(nics < channels ? Cause::kNic : Cause::kProxy,
              size / (kKilo * std::min(nics, channels)));

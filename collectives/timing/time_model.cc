@@ -22,7 +22,9 @@ TimeBreakdown DeviceTime(const CallFacts& facts, const TimingConstants& constant
   return point_to_point ? OneNodePointToPointTime(facts, constants) : OneNodeTime(facts, constants);
 }
 
-double HostTimeUs(const CallFacts& facts, const TimingConstants& constants) {
+}  // namespace
+
+double HostLaunchUs(const CallFacts& facts, const TimingConstants& constants) {
   if (facts.launch != Launch::kOneThread) return 0;
   const SharedConstants& shared = constants.shared();
   const GpuConstants& gpu = constants.Gpu(facts.gpu_class);
@@ -38,11 +40,11 @@ double HostTimeUs(const CallFacts& facts, const TimingConstants& constants) {
   if (facts.function == Function::kAllToAll || facts.function == Function::kAllToAllV) {
     return driven * gpu.host_launch_us + shared.host_peer_pair_us * 2 * n * driven;
   }
+  if (facts.function == Function::kHypercube)
+    return HypercubeRounds(facts.ranks) * driven * gpu.host_launch_us;
   const double channels = facts.function == Function::kSendRecv ? 0 : facts.channels;
   return driven * (gpu.host_launch_us + per_channel * channels);
 }
-
-}  // namespace
 
 TimeBreakdown PredictTime(const CallFacts& facts, const TimingConstants& constants) {
   TimeBreakdown time;
@@ -51,7 +53,7 @@ TimeBreakdown PredictTime(const CallFacts& facts, const TimingConstants& constan
     return time;
   }
   time = DeviceTime(facts, constants);
-  const double host = HostTimeUs(facts, constants);
+  const double host = HostLaunchUs(facts, constants);
   if (host > time.us()) {
     const bool extrapolated = time.extrapolated;
     time = {};

@@ -14,6 +14,10 @@ namespace windtunnel::timing {
 TimeBreakdown PredictTime(const CallFacts& facts,
                           const TimingConstants& constants = TimingConstants::Shipped());
 
+/// One thread that launches on the GPUs of its node in turn: when the last of them starts, per
+/// call. 0 with a thread for every GPU.
+double HostLaunchUs(const CallFacts& facts, const TimingConstants& constants);
+
 /// What a data sheet says and no more: 2(n-1)/n or (n-1)/n of the bytes at the raw rate of the
 /// narrowest link (NVLink of a GPU, NICs of a node), and per step 1 us inside a node or 3 us over
 /// the network (vendors' "sub-microsecond" switch plus RDMA latency). Microseconds. The baseline

@@ -124,6 +124,19 @@ class Fold {
   }
   LinkId Representative(LinkId link) const { return orbit_[link]; }
   bool IsUsed(LinkId link) const { return used_[link]; }
+  /// Ranks that load each link as rank 0 loads the one it stands for: 1, or more where the
+  /// translations map a link to itself.
+  std::uint32_t Sharers(LinkId link) const { return sharers_[orbit_[link]]; }
+  /// The network that rank 0 meets: of a link with several sharers its part.
+  Topology FoldedTopology() const {
+    Topology topology = cluster_.topology();
+    for (LinkId link = 0; link < topology.links.size(); ++link) {
+      if (!used_[link]) continue;
+      BitsPerSecond& rate = topology.links[link].rate;
+      rate = std::max(BitsPerSecond(1), rate / Sharers(link));
+    }
+    return topology;
+  }
 
   // Empty when the translations of the grid leave plan and network unchanged.
   std::string Prove() {
@@ -285,6 +298,29 @@ class Fold {
       }
     }
     for (LinkId link = 0; link < orbit_.size(); ++link) orbit_[link] = Root(link);
+    return CountSharers();
+  }
+
+  // The translations of a link make up an orbit; all ranks load it alike, so each of its links is
+  // loaded by as many as there are ranks for one link.
+  std::string CountSharers() {
+    std::vector<std::uint32_t> sizes(orbit_.size());
+    for (LinkId link = 0; link < orbit_.size(); ++link) {
+      if (used_[link]) ++sizes[orbit_[link]];
+    }
+    sharers_.assign(orbit_.size(), 1);
+    for (LinkId link = 0; link < orbit_.size(); ++link) {
+      if (sizes[link] == 0) continue;
+      WT_CHECK(ranks_ % sizes[link] == 0) << "an orbit of links that no group of ranks has";
+      sharers_[link] = ranks_ / sizes[link];
+    }
+    // Messages of one route follow each other: those of different ranks must not meet there.
+    for (const ConnectionWay& way : ways_) {
+      if (!way.route.empty() && std::all_of(way.route.begin(), way.route.end(),
+                                            [&](LinkId link) { return Sharers(link) > 1; })) {
+        return "connections of different ranks may be one route";
+      }
+    }
     return {};
   }
 
@@ -318,6 +354,7 @@ class Fold {
   std::vector<ConnectionWay> ways_;  // Of rank 0, in the order of `outs_`.
   std::vector<LinkId> orbit_;
   std::vector<bool> used_;
+  std::vector<std::uint32_t> sharers_;  // By the link that stands for its orbit.
 };
 
 // Ways of the folded plan: offset and port of the sender, as a port of rank 0 to itself.
@@ -481,7 +518,10 @@ std::optional<SymmetricRun> RunFolded(const Plan& plan, const Cluster& cluster,
     block.program = std::make_shared<FoldedProgram>(block.program, fold.grid(), ports);
     folded.blocks.push_back(std::move(block));
   }
-  WatchedNetwork network(cluster, options);
+  // On an idle network a message has its links to itself, so only their use counts for all.
+  std::optional<Cluster> part;
+  if (options.contention) part.emplace(fold.FoldedTopology());
+  WatchedNetwork network(part ? *part : cluster, options);
   FoldedSetting folded_setting(plan, fold, setting, ports, network);
   const ExecutionResult one = RunTimed(folded, network, folded_setting);
   if (network.tied()) return std::nullopt;
@@ -500,7 +540,14 @@ std::optional<SymmetricRun> RunFolded(const Plan& plan, const Cluster& cluster,
   const std::span<const LinkUse> use = network.link_use();
   run.link_use.resize(use.size());
   for (LinkId link = 0; link < use.size(); ++link) {
-    if (fold.IsUsed(link)) run.link_use[link] = use[fold.Representative(link)];
+    if (!fold.IsUsed(link)) continue;
+    LinkUse& own = run.link_use[link];
+    own = use[fold.Representative(link)];
+    const std::uint32_t sharers = fold.Sharers(link);
+    own.payload = own.payload * sharers;
+    own.wire = own.wire * sharers;
+    own.packets *= sharers;
+    if (!options.contention) own.busy = own.busy * sharers;
   }
   return run;
 }

@@ -38,11 +38,13 @@ using WayOfConnection = std::function<ConnectionWay(const Block& sender, const P
 /// - start, end, block times and connection costs are equal;
 /// - no way depends on the order in which ways are chosen;
 /// - each translation maps the links of all routes one to one onto links of equal rate, latency and
-///   frames. Max-min shares depend on nothing else, so all ranks see the same times.
+///   frames. Max-min shares depend on nothing else, so all ranks see the same times. A link that
+///   they map to fewer links than there are ranks is shared by several ranks: each gets its part;
+/// - no connection has a route of such links only.
 /// - in the run, no two connections of a rank put a message on one route at one instant.
 /// Then rank 0 is simulated on the network folded by that map: a link stands for all it is mapped
 /// to, and a message to a peer arrives at rank 0 itself. Times are those of the full simulation to
-/// the picosecond.
+/// the picosecond, but for the rounding of the rates of shared links (below 10^-9).
 ///
 /// @param why_not  Told why no symmetry was found; may be null.
 /// @param options  Of the network that rank 0 is simulated on.

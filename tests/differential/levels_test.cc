@@ -336,6 +336,72 @@ TEST(FoldingTest, ChangesNothingButTheWork) {
   }
 }
 
+/// Endpoints whose traffic all passes one link of twice the rate of their ports.
+Topology Backbone(std::uint32_t endpoints) {
+  Topology topology;
+  topology.devices = {{.name = "in", .kind = DeviceKind::kNetworkSwitch, .node = kNoNode},
+                      {.name = "out", .kind = DeviceKind::kNetworkSwitch, .node = kNoNode}};
+  const auto join = [&](DeviceId from, DeviceId to, BitsPerSecond rate) {
+    topology.links.push_back({.from = from,
+                              .to = to,
+                              .kind = LinkKind::kNetwork,
+                              .rate = rate,
+                              .latency = Nanoseconds(500)});
+  };
+  join(0, 1, 2 * kRate);
+  for (std::uint32_t i = 0; i < endpoints; ++i) {
+    const auto id = static_cast<DeviceId>(topology.devices.size());
+    topology.devices.push_back(
+        {.name = "gpu" + std::to_string(i), .kind = DeviceKind::kGpu, .node = i});
+    join(id, 0, kRate);
+    join(1, id, kRate);
+  }
+  topology.node_count = endpoints;
+  return topology;
+}
+
+// Links that the symmetry of the ranks maps to themselves carry the traffic of all: the uplink of
+// a rack, a backbone. One rank on such a network has its part of them.
+TEST(FoldingTest, LinksThatRanksShareAreSharedInTheFoldedRun) {
+  const std::map<std::string, std::string> two{{"hosts_per_leaf", "64"}, {"uplinks", "1"}};
+  const std::map<std::string, std::string> four{{"hosts_per_leaf", "32"}, {"uplinks", "2"}};
+  const Topology racks2 = Fabric(128, "leaf-spine", two).topology();
+  const Topology racks4 = Fabric(128, "leaf-spine", four).topology();
+  const Topology backbone = Backbone(96);
+  struct Case {
+    const char* what;
+    const Topology* topology;
+    const char* algorithm;
+    RoutePolicy routing;
+  };
+  for (const Case& c : {Case{"two racks", &racks2, "halving-doubling", RoutePolicy::kAdaptive},
+                        Case{"two racks", &racks2, "recursive-doubling", RoutePolicy::kAdaptive},
+                        Case{"four racks", &racks4, "halving-doubling", RoutePolicy::kStatic},
+                        Case{"backbone", &backbone, "direct", RoutePolicy::kAdaptive},
+                        Case{"backbone", &backbone, "ring", RoutePolicy::kAdaptive}}) {
+    SimulationOptions options = At(Fidelity::kFlow, c.algorithm);
+    options.routing = c.routing;
+    Simulation folded(Cluster(*c.topology), options);
+    options.fold_symmetry = false;
+    Simulation full(Cluster(*c.topology), options);
+    const CollectiveRequest request{.rank_count = full.rank_count(),
+                                    .count = full.rank_count() * 4096};
+    const CallOutcome one = folded.Run(request);
+    const CallOutcome all = full.Run(request);
+    SCOPED_TRACE(std::string(c.what) + " " + c.algorithm);
+    EXPECT_NE(one.symmetry, "") << one.no_symmetry;
+    EXPECT_NEAR(ToMicroseconds(one.time), ToMicroseconds(all.time), 1e-3);
+    ASSERT_EQ(one.links.rows.size(), all.links.rows.size());
+    EXPECT_EQ(one.links.rows.front().use.payload, all.links.rows.front().use.payload);
+    EXPECT_EQ(one.links.rows.front().use.wire, all.links.rows.front().use.wire);
+    EXPECT_NEAR(one.links.rows.front().utilisation, all.links.rows.front().utilisation, 1e-6);
+    options.fidelity = Fidelity::kAnalytic;
+    const CallOutcome bound_of_all = Simulation(Cluster(*c.topology), options).Run(request);
+    options.fold_symmetry = true;
+    EXPECT_EQ(Simulation(Cluster(*c.topology), options).Run(request).time, bound_of_all.time);
+  }
+}
+
 // A proof that fails leaves the run as it would have been without it.
 TEST(FoldingTest, AFailedProofChangesNothing) {
   const Topology topology = Imported("Ring, Ring", "8, 16");

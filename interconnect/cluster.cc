@@ -72,6 +72,7 @@ void CheckTopology(const Topology& topology) {
 }  // namespace
 
 struct Cluster::Impl {
+  class Walk;
   Topology topology;
   Graph graph;
   std::vector<LinkId> links_by_source;  // Grouped by source, in file order within a source.
@@ -329,39 +330,82 @@ std::optional<Route> Cluster::FindRoute(DeviceId from, DeviceId to) const {
   return std::move(found->first);
 }
 
-std::vector<Route> Cluster::EqualCostRoutes(DeviceId from, DeviceId to, std::size_t limit) const {
+// Depth first over states that can still reach the target in the hops that are left.
+class Cluster::Impl::Walk {
+ public:
+  Walk(const Impl& impl, DeviceId to, std::uint64_t least)
+      : impl_(impl), to_(to), least_(least), graph_(std::make_shared<RouteGraph>()) {}
+
+  RouteSet From(const Query& q, std::size_t hops) {
+    const auto start = PlaceOf(q, impl_.StartState(q.from), hops, LinkKind::kPcie);
+    WT_CHECK(start.has_value()) << "a shortest route was found and is not among the equal ones";
+    return {graph_, *start};
+  }
+
+ private:
+  // A state, the hops left there and the kind of link it was reached by.
+  using Known = std::tuple<std::size_t, std::size_t, LinkKind>;
+
+  std::optional<RouteGraph::Place> PlaceOf(const Query& q, std::size_t state, std::size_t left,
+                                           LinkKind in) {
+    if (DeviceOf(state) == to_)
+      return left == 0 ? std::optional(RouteGraph::kTarget) : std::nullopt;
+    if (left == 0) return std::nullopt;
+    const auto known = places_.find({state, left, in});
+    if (known != places_.end()) return known->second;
+    std::vector<RouteGraph::Step> steps;
+    impl_.ForEachStep(state, in, q, [&](LinkId id, std::size_t next) {
+      if (impl_.link(id).rate.count() < least_) return;
+      if (const auto place = PlaceOf(q, next, left - 1, impl_.link(id).kind))
+        steps.push_back({id, *place});
+    });
+    std::optional<RouteGraph::Place> place;
+    if (!steps.empty()) place = graph_->Add(steps);
+    places_.emplace(Known{state, left, in}, place);
+    return place;
+  }
+
+  const Impl& impl_;
+  DeviceId to_;
+  std::uint64_t least_;
+  std::shared_ptr<RouteGraph> graph_;
+  std::map<Known, std::optional<RouteGraph::Place>> places_;  // Nothing: a dead end.
+};
+
+RouteSet Cluster::EqualCostRoutes(DeviceId from, DeviceId to) const {
   const auto best = FindRoute(from, to);
-  if (!best || limit == 0) return {};
+  if (!best) return {};
   const auto wire = impl_->WireRoute(from, to);
-  if (best->empty() || *best != wire->first) return {*best};
-  // Depth first over states that can still reach the target in the hops that are left.
+  if (best->empty() || *best != wire->first) return RouteSet(*best);
   const bool network = impl_->CrossesNetwork(*best);
   const Impl::Query q{from, to, network || !impl_->SameHost(from, to)};
-  const std::uint64_t least = wire->second;
-  const std::size_t hops = best->size();
-  std::set<std::pair<std::size_t, std::size_t>> dead_ends;  // State and hops left.
-  std::vector<Route> routes;
-  Route path;
-  const auto walk = [&](const auto& self, std::size_t state, LinkKind in) -> bool {
-    if (Impl::DeviceOf(state) == to) {
-      if (path.size() != hops) return false;
-      routes.push_back(path);
-      return true;
-    }
-    const std::size_t left = hops - path.size();
-    if (left == 0 || dead_ends.contains({state, left})) return false;
-    bool reached = false;
-    impl_->ForEachStep(state, in, q, [&](LinkId id, std::size_t next) {
-      if (routes.size() >= limit || impl_->link(id).rate.count() < least) return;
-      path.push_back(id);
-      reached |= self(self, next, impl_->link(id).kind);
-      path.pop_back();
-    });
-    if (!reached && routes.size() < limit) dead_ends.insert({state, left});
-    return reached;
+  return Impl::Walk(*impl_, to, wire->second).From(q, best->size());
+}
+
+// By the switch they end at and the least rate.
+struct SwitchRoutes::Walks {
+  std::map<std::pair<DeviceId, std::uint64_t>, Cluster::Impl::Walk> known;
+};
+
+SwitchRoutes::SwitchRoutes(const Cluster& cluster)
+    : cluster_(cluster), walks_(std::make_shared<Walks>()) {
+  const auto& links = cluster.topology().links;
+  all_forward_ = std::all_of(links.begin(), links.end(), [](const Link& l) { return l.forward; });
+}
+
+RouteSet SwitchRoutes::Between(DeviceId from, DeviceId to) {
+  const auto is_switch = [&](DeviceId id) {
+    return cluster_.topology().devices[id].kind == DeviceKind::kNetworkSwitch;
   };
-  walk(walk, impl_->StartState(from), LinkKind::kPcie);
-  return routes;
+  // What lies behind a place must not depend on where routes started.
+  if (!all_forward_ || from == to || !is_switch(from) || !is_switch(to))
+    return cluster_.EqualCostRoutes(from, to);
+  const Cluster::Impl& impl = *cluster_.impl_;
+  const auto found = impl.WireRoute(from, to);
+  if (!found) return {};
+  auto& known = walks_->known;
+  const auto walk = known.try_emplace({to, found->second}, impl, to, found->second).first;
+  return walk->second.From({from, to, true}, found->first.size());
 }
 
 std::optional<Route> Cluster::FindHostBounceRoute(DeviceId from, DeviceId to) const {

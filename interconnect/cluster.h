@@ -7,12 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "interconnect/route_set.h"
 #include "interconnect/topology.h"
 
 namespace windtunnel {
-
-/// Links in the order they are crossed; empty = source and target are the same device.
-using Route = std::vector<LinkId>;
 
 /// How data of one GPU reaches another.
 enum class Transport : std::uint8_t {
@@ -41,9 +39,10 @@ class Cluster {
   /// that are up and may forward. Devices other than the ends that do not forward (GPUs, NICs
   /// towards a GPU) are not passed. Empty optional when unreachable.
   std::optional<Route> FindRoute(DeviceId from, DeviceId to) const;
-  /// All routes of equal hop count and bottleneck, in a fixed order (at most `limit`): the choices
-  /// of ECMP.
-  std::vector<Route> EqualCostRoutes(DeviceId from, DeviceId to, std::size_t limit = 64) const;
+  /// All routes of equal hop count and bottleneck: the choices of ECMP. Empty when unreachable. For
+  /// many pairs of switches, SwitchRoutes.
+  RouteSet EqualCostRoutes(DeviceId from, DeviceId to) const;
+
   /// Route a rank's data takes when peer-to-peer between the two is not possible: from -> its CPU
   /// -> (other CPU) -> to.
   std::optional<Route> FindHostBounceRoute(DeviceId from, DeviceId to) const;
@@ -65,8 +64,25 @@ class Cluster {
   BitsPerSecond Bisection(std::span<const DeviceId> devices) const;
 
  private:
+  friend class SwitchRoutes;
   struct Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+/// Equal routes between many pairs of switches; what routes to one switch have in common is kept
+/// once, by copies too. Answers do not depend on what was asked before.
+class SwitchRoutes {
+ public:
+  /// `cluster` must outlive it.
+  explicit SwitchRoutes(const Cluster& cluster);
+  /// As Cluster::EqualCostRoutes, for any two devices.
+  RouteSet Between(DeviceId from, DeviceId to);
+
+ private:
+  const Cluster& cluster_;
+  bool all_forward_ = true;
+  struct Walks;
+  std::shared_ptr<Walks> walks_;
 };
 
 }  // namespace windtunnel

@@ -1,6 +1,7 @@
 #include "interconnect/route_choice.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "sim/check.h"
 #include "sim/error.h"
@@ -15,9 +16,21 @@ std::uint64_t Mix(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
-std::size_t Below(std::uint64_t hash, std::size_t count) {
+std::uint64_t Below(std::uint64_t hash, std::uint64_t count) {
   __extension__ using Wide = unsigned __int128;
-  return static_cast<std::size_t>((Wide{hash} * count) >> 64);
+  return static_cast<std::uint64_t>((Wide{hash} * count) >> 64);
+}
+
+// Routes that an adaptive choice looks at.
+constexpr std::uint64_t kLookedAt = 64;
+
+// From one route to the next that is looked at: every route comes up once in `count` of them, and
+// neighbours differ in all that a route chooses, whatever the numbers of switches.
+std::uint64_t StrideOver(std::uint64_t count) {
+  if (count <= kLookedAt) return 1;
+  auto stride = static_cast<std::uint64_t>(static_cast<double>(count) * 0.6180339887);
+  while (std::gcd(stride, count) != 1) ++stride;
+  return stride;
 }
 
 }  // namespace
@@ -40,7 +53,7 @@ RoutePolicy ParseRoutePolicy(std::string_view name, const InputFault& where) {
   throw ConfigError(std::move(fault));
 }
 
-std::size_t HashRouteIndex(const FlowKey& key, std::uint64_t seed, std::size_t count) {
+std::uint64_t HashRouteIndex(const FlowKey& key, std::uint64_t seed, std::uint64_t count) {
   WT_CHECK(count > 0) << "no route to choose from";
   std::uint64_t hash = Mix(seed + 0x9e3779b97f4a7c15ULL);
   hash = Mix(hash ^ (std::uint64_t{key.from} << 32 | key.to));
@@ -48,13 +61,8 @@ std::size_t HashRouteIndex(const FlowKey& key, std::uint64_t seed, std::size_t c
   return Below(hash, count);
 }
 
-std::size_t StaticRouteIndex(DeviceId to, std::size_t count) {
-  WT_CHECK(count > 0) << "no route to choose from";
-  return to % count;
-}
-
 RouteChooser::RouteChooser(const Cluster& cluster, RoutePolicy policy, std::uint64_t seed)
-    : cluster_(cluster), policy_(policy), seed_(seed) {
+    : cluster_(cluster), policy_(policy), seed_(seed), switch_routes_(cluster) {
   const Topology& topology = cluster.topology();
   connections_.resize(topology.links.size());
   ports_.reserve(topology.devices.size());
@@ -69,6 +77,24 @@ RouteChooser::RouteChooser(const Cluster& cluster, RoutePolicy policy, std::uint
   }
   for (DeviceId id = 0; id < ports_.size(); ++id) {
     if (ways_back[id] != 1) ports_[id].single = false;
+  }
+  NumberPorts();
+}
+
+// Ports of a switch in the order of its links, switch by switch; then all other devices.
+void RouteChooser::NumberPorts() {
+  const Topology& topology = cluster_.topology();
+  numbers_.assign(ports_.size(), 0);
+  std::uint32_t next = 0;
+  for (DeviceId hub = 0; hub < ports_.size(); ++hub) {
+    if (topology.devices[hub].kind != DeviceKind::kNetworkSwitch) continue;
+    for (const LinkId id : cluster_.links_out(hub)) {
+      const DeviceId device = topology.links[id].to;
+      if (ports_[device].single && ports_[device].down == id) numbers_[device] = next++;
+    }
+  }
+  for (DeviceId id = 0; id < ports_.size(); ++id) {
+    if (!ports_[id].single) numbers_[id] = next++;
   }
 }
 
@@ -96,63 +122,69 @@ RouteChooser::Port RouteChooser::PortOf(DeviceId device) const {
 // Links straight to `to` that are as fast as any network link of `from`: no route is wider, none
 // shorter. Spares the search of the whole graph in rings and tori. Empty when the general search
 // has to decide.
-std::vector<Route> RouteChooser::NeighbourLinks(DeviceId from, DeviceId to) const {
+RouteSet RouteChooser::NeighbourLinks(DeviceId from, DeviceId to) const {
   const Topology& topology = cluster_.topology();
   BitsPerSecond fastest;
-  std::vector<Route> routes;
+  std::vector<RouteGraph::Step> steps;
   for (const LinkId id : cluster_.links_out(from)) {
     const Link& link = topology.links[id];
     if (link.down) continue;
     if (link.kind != LinkKind::kNetwork) return {};
     if (link.rate > fastest) {
       fastest = link.rate;
-      routes.clear();
+      steps.clear();
     }
-    if (link.to == to && link.rate == fastest) routes.push_back({id});
+    if (link.to == to && link.rate == fastest) steps.push_back({id, RouteGraph::kTarget});
   }
-  return routes;
+  if (steps.empty()) return {};
+  auto graph = std::make_shared<RouteGraph>();
+  const RouteGraph::Place start = graph->Add(steps);
+  return {std::move(graph), start};
 }
 
-const std::vector<Route>& RouteChooser::Between(DeviceId from, DeviceId to) {
+const RouteSet& RouteChooser::Between(DeviceId from, DeviceId to) {
   const auto [entry, fresh] = found_.try_emplace(std::uint64_t{from} << 32 | to);
   if (fresh) {
     if (from == to) {
-      entry->second.emplace_back();
+      entry->second = RouteSet(Route{});
     } else {
       entry->second = NeighbourLinks(from, to);
-      if (entry->second.empty()) entry->second = cluster_.EqualCostRoutes(from, to);
+      if (entry->second.empty()) entry->second = switch_routes_.Between(from, to);
     }
   }
   return entry->second;
 }
 
-std::size_t RouteChooser::Pick(const FlowKey& key, const std::vector<Route>& routes) const {
-  switch (policy_) {
-    case RoutePolicy::kStatic:
-      return StaticRouteIndex(key.to, routes.size());
-    case RoutePolicy::kEcmp:
-      return HashRouteIndex(key, seed_, routes.size());
-    case RoutePolicy::kAdaptive:
-      break;
-  }
-  // Least taken first; among equals the hash decides, so that senders do not all start at the same.
-  const std::size_t start = HashRouteIndex(key, seed_, routes.size());
-  std::size_t best = start;
+Route RouteChooser::Pick(const FlowKey& key, const RouteSet& routes) const {
+  if (routes.count() == 1) return routes.At(0);
+  if (policy_ == RoutePolicy::kEcmp) return routes.At(HashRouteIndex(key, seed_, routes.count()));
+  const std::uint64_t by_port = routes.IndexByDigits(numbers_[key.to]);
+  return routes.At(policy_ == RoutePolicy::kStatic ? by_port : LeastTaken(routes, by_port));
+}
+
+std::uint64_t RouteChooser::LeastTaken(const RouteSet& routes, std::uint64_t start) const {
+  const std::uint64_t count = routes.count();
+  const std::uint64_t stride = StrideOver(count);
+  std::uint64_t best = start;
   std::uint32_t best_load = UINT32_MAX;
-  for (std::size_t i = 0; i < routes.size(); ++i) {
-    const std::size_t candidate = (start + i) % routes.size();
+  std::uint64_t candidate = start;
+  for (std::uint64_t i = std::min(count, kLookedAt); i-- > 0;) {
     std::uint32_t load = 0;
-    for (const LinkId link : routes[candidate]) load = std::max(load, connections_[link]);
-    if (load < best_load) {
+    const bool lower = routes.ForEachLink(candidate, [&](LinkId link) {
+      load = std::max(load, connections_[link]);
+      return load < best_load;
+    });
+    if (lower) {
       best = candidate;
       best_load = load;
     }
+    candidate = (candidate + stride) % count;
   }
   return best;
 }
 
-void RouteChooser::NoteChoice(const std::vector<Route>& routes) {
-  last_by_load_ = policy_ == RoutePolicy::kAdaptive && routes.size() > 1;
+void RouteChooser::NoteChoice(const RouteSet& routes) {
+  last_by_load_ = policy_ == RoutePolicy::kAdaptive && routes.count() > 1;
 }
 
 std::optional<Route> RouteChooser::Choose(const FlowKey& key) {
@@ -160,20 +192,18 @@ std::optional<Route> RouteChooser::Choose(const FlowKey& key) {
   Route route;
   const Port& from = ports_[key.from];
   const Port& to = ports_[key.to];
-  if (from.single && to.single) {
-    const std::vector<Route>& routes = Between(from.hub, to.hub);
-    if (routes.empty()) return std::nullopt;
-    NoteChoice(routes);
-    const Route& middle = routes[Pick(key, routes)];
+  const bool ports = from.single && to.single;
+  const RouteSet& routes = ports ? Between(from.hub, to.hub) : Between(key.from, key.to);
+  if (routes.empty()) return std::nullopt;
+  NoteChoice(routes);
+  Route middle = Pick(key, routes);
+  if (!ports) {
+    route = std::move(middle);
+  } else {
     route.reserve(middle.size() + 2);
     route.push_back(from.up);
     route.insert(route.end(), middle.begin(), middle.end());
     route.push_back(to.down);
-  } else {
-    const std::vector<Route>& routes = Between(key.from, key.to);
-    if (routes.empty()) return std::nullopt;
-    NoteChoice(routes);
-    route = routes[Pick(key, routes)];
   }
   for (const LinkId link : route) ++connections_[link];
   return route;

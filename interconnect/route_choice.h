@@ -13,9 +13,15 @@
 namespace windtunnel {
 
 enum class RoutePolicy : std::uint8_t {
-  kStatic,    ///< By destination alone, as forwarding tables do: all flows to one port meet.
-  kEcmp,      ///< By a seeded hash of the connection: flows may collide.
-  kAdaptive,  ///< The route whose busiest link has the fewest connections so far.
+  /// By destination alone, as forwarding tables do: all flows to one port meet. Ports are numbered
+  /// switch by switch, so that shifts and exchanges of ranks take different ways through a fat
+  /// tree (d-mod-k; Zahavi, Johnson, Kerbyson, Lang, Optimized InfiniBand fat-tree routing for
+  /// shift all-to-all communication patterns, 2010).
+  kStatic,
+  kEcmp,  ///< By a seeded hash of the connection: flows may collide.
+  /// The route whose busiest link has the fewest connections so far, the static one first among
+  /// equals; of more than 64 routes, of 64 spread over all.
+  kAdaptive,
 };
 /// "static", "ecmp", "adaptive".
 const std::vector<std::string>& RoutePolicyNames();
@@ -32,9 +38,7 @@ struct FlowKey {
 };
 
 /// Index below `count` (> 0). Pure: the same arguments give the same answer on every machine.
-std::size_t HashRouteIndex(const FlowKey& key, std::uint64_t seed, std::size_t count);
-/// As HashRouteIndex, by destination only.
-std::size_t StaticRouteIndex(DeviceId to, std::size_t count);
+std::uint64_t HashRouteIndex(const FlowKey& key, std::uint64_t seed, std::uint64_t count);
 
 /// Routes of a cluster under a policy. Keeps what it found: routes between two switches are
 /// searched once, whatever the number of hosts below them. Deterministic in the order of calls
@@ -57,17 +61,21 @@ class RouteChooser {
     DeviceId hub = 0;
     bool single = false;
   };
-  std::vector<Route> NeighbourLinks(DeviceId from, DeviceId to) const;
-  const std::vector<Route>& Between(DeviceId from, DeviceId to);
+  RouteSet NeighbourLinks(DeviceId from, DeviceId to) const;
+  const RouteSet& Between(DeviceId from, DeviceId to);
   Port PortOf(DeviceId device) const;
-  void NoteChoice(const std::vector<Route>& routes);
-  std::size_t Pick(const FlowKey& key, const std::vector<Route>& routes) const;
+  void NumberPorts();
+  void NoteChoice(const RouteSet& routes);
+  Route Pick(const FlowKey& key, const RouteSet& routes) const;
+  std::uint64_t LeastTaken(const RouteSet& routes, std::uint64_t start) const;
 
   const Cluster& cluster_;
   RoutePolicy policy_;
   std::uint64_t seed_;
   std::vector<Port> ports_;
-  std::unordered_map<std::uint64_t, std::vector<Route>> found_;
+  std::vector<std::uint32_t> numbers_;  // Of devices as destinations, for kStatic.
+  SwitchRoutes switch_routes_;
+  std::unordered_map<std::uint64_t, RouteSet> found_;
   std::vector<std::uint32_t> connections_;
   bool last_by_load_ = false;
 };

@@ -337,6 +337,7 @@ void PacketEngine::Reset() {
     }
   }
   std::fill(use_.begin(), use_.end(), LinkUse{});
+  ended_use_.clear();
 }
 
 }  // namespace windtunnel

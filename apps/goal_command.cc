@@ -75,6 +75,10 @@ std::string Text(const GoalOutcome& outcome, const GoalSchedule& schedule) {
       "last {}\n",
       ends.size(), schedule.plan.blocks.size(), outcome.messages, FormatSize(outcome.payload),
       FormatTime(outcome.time), us(0), us(ends.size() / 2), us(ends.size() - 1));
+  if (outcome.time > ends.back().since_start()) {
+    text +=
+        "the busiest link needs longer than any rank, whose messages do not wait for each other\n";
+  }
   constexpr std::size_t kShown = 10;
   LinkLoadReport links = outcome.links;
   links.rows.resize(std::min(kShown, links.rows.size()));

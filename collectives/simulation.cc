@@ -111,8 +111,9 @@ Cluster UsableCluster(const Cluster& cluster, UsableShares shares) {
     // here. Never above the raw rate.
     const double payload_share = LinkWireFormat(topology, static_cast<LinkId>(i)).Efficiency();
     const double factor = std::min(1.0, share / payload_share);
-    link.rate =
-        BitsPerSecond(static_cast<std::uint64_t>(static_cast<double>(link.rate.count()) * factor));
+    link.rate = std::max(
+        kSlowestLink,
+        BitsPerSecond(static_cast<std::uint64_t>(static_cast<double>(link.rate.count()) * factor)));
   }
   return Cluster(std::move(topology));
 }

@@ -129,6 +129,19 @@ TEST(TopologyFile, AbsurdCountsAreRefusedBeforeMemoryIsTaken) {
   EXPECT_THROW(LoadTopology("hgx-h100*2147483648"), ConfigError);
 }
 
+TEST(TopologyFile, ALinkTooSlowForSharesOfItsRateIsRefusedWithItsLine) {
+  const auto with_rate = [](std::string_view rate) {
+    return "devices: [{name: \"gpu[0-1]\", kind: gpu, sm: 80}]\nlinks:\n  - {from: gpu0, to: gpu1, "
+           "kind: nvlink, rate: " +
+           std::string(rate) + ", latency: 1 us}\n";
+  };
+  EXPECT_THAT(MessageOf(with_rate("1 b/s")),
+              ::testing::AllOf(HasSubstr("test.yaml:3"), HasSubstr("rate"), HasSubstr("'1 b/s'"),
+                               HasSubstr("at least 100 kb/s")));
+  EXPECT_THAT(MessageOf(with_rate("99 kb/s")), HasSubstr("too low"));
+  EXPECT_EQ(MessageOf(with_rate("100 kb/s")), "accepted");
+}
+
 TEST(TopologyFile, GroupsOfUnequalHostsAreNumberedInOrder) {
   const Topology topology = FromYaml(
       "groups: [{nodes: 8, of: hgx-h100}, {nodes: 8, of: hgx-h200}, {nodes: 4, of: dgx-a100}]\n"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <numeric>
 #include <set>
@@ -32,10 +33,10 @@ class Weaver {
       fault.nearest = NearestName(name, known);
       throw ConfigError(std::move(fault));
     }
-    model_ = spec.model.empty() ? "network-switch" : spec.model;
-    const DeviceModel& model = catalogue.Device(model_, spec.where);
-    forwarding_ = model.forwarding_latency;
-    radix_ = model.ports != 0 ? model.ports : kStandardRadix;
+    model_ = &SwitchModelOf(spec, catalogue);
+    forwarding_ = model_->forwarding_latency;
+    radix_ = model_->ports != 0 ? model_->ports : kStandardRadix;
+    first_switch_ = static_cast<DeviceId>(topology->devices.size());
     const LinkModel* cable = catalogue.FindLink(LinkKind::kNetwork, 0);
     cable_latency_ = spec.latency ? *spec.latency : cable->latency;
     ports_ = FreeNetworkPorts(*topology);
@@ -134,7 +135,7 @@ class Weaver {
   DeviceId AddSwitch(std::string name) {
     if (++switches_ > kMostSwitches) Refuse("", "makes more than 1,000,000 switches");
     topology_->devices.push_back(
-        {.name = std::move(name), .kind = DeviceKind::kNetworkSwitch, .model = model_});
+        {.name = std::move(name), .kind = DeviceKind::kNetworkSwitch, .model = model_->name});
     return static_cast<DeviceId>(topology_->devices.size() - 1);
   }
   void Cable(DeviceId a, DeviceId b, BitsPerSecond rate, Picoseconds latency,
@@ -194,11 +195,32 @@ class Weaver {
     return std::max<std::uint64_t>((capacity + rate - 1) / rate, 1);
   }
 
+  // No switch may need more ports than its model has. `options`: those that decide how many it
+  // needs, the likeliest first; `larger`: a shape for more hosts.
+  void CheckPorts(std::initializer_list<const char*> options, const char* larger) const {
+    if (model_->ports == 0) return;
+    const std::vector<std::uint64_t> used = PortsInUse(*topology_, catalogue_);
+    for (DeviceId id = first_switch_; id < used.size(); ++id) {
+      if (used[id] <= model_->ports) continue;
+      const auto* given = std::find_if(options.begin(), options.end(),
+                                       [this](const char* o) { return Find(o) != nullptr; });
+      InputFault fault = given != options.end() ? At(*given) : spec_.where;
+      if (given == options.end()) fault.value = spec_.kind;
+      fault.problem = fmt::format("gives {} {} ports, and {} has {}:", device(id).name, used[id],
+                                  model_->name, model_->ports);
+      fault.expected = fmt::format(
+          "fewer by {}; a model with more ports; {}; or no model: a generic switch has no limit",
+          fmt::join(options, ", "), larger);
+      throw ConfigError(std::move(fault));
+    }
+  }
+
  private:
   const FabricSpec& spec_;
   const Catalogue& catalogue_;
   Topology* topology_;
-  std::string model_;
+  const DeviceModel* model_ = nullptr;
+  DeviceId first_switch_ = 0;
   Picoseconds forwarding_;
   Picoseconds cable_latency_;
   std::uint64_t radix_ = 0;
@@ -231,8 +253,11 @@ void BuildLeafSpine(const FabricSpec& spec, const Catalogue& catalogue, Topology
     for (const DeviceId port : groups[l]) weaver.Attach(port, leaves.back());
   }
   const std::uint64_t capacity = weaver.UpCapacity(groups);
-  if (leaves.size() == 1) return;
-  JoinToSpines(&weaver, leaves, capacity, weaver.Count("spines", weaver.CablesFor(capacity)));
+  if (leaves.size() > 1) {
+    JoinToSpines(&weaver, leaves, capacity, weaver.Count("spines", weaver.CablesFor(capacity)));
+  }
+  weaver.CheckPorts({"ports_per_leaf", "hosts_per_leaf", "uplinks", "spines", "oversubscription"},
+                    "kind: fat-tree for a third tier");
 }
 
 void BuildFatTree(const FabricSpec& spec, const Catalogue& catalogue, Topology* topology) {
@@ -261,7 +286,12 @@ void BuildFatTree(const FabricSpec& spec, const Catalogue& catalogue, Topology* 
       }
     }
   }
-  if (pods == 1) return;
+  const auto check = [&] {
+    weaver.CheckPorts({"ports_per_leaf", "hosts_per_leaf", "leaves_per_pod", "uplinks",
+                       "oversubscription", "core_oversubscription"},
+                      "kind: dragonfly");
+  };
+  if (pods == 1) return check();
   const auto up = static_cast<std::uint64_t>(static_cast<double>(leaf_up / aggregations * per_pod) /
                                              weaver.Ratio("core_oversubscription"));
   const std::uint64_t cores = weaver.CablesFor(up);
@@ -273,6 +303,7 @@ void BuildFatTree(const FabricSpec& spec, const Catalogue& catalogue, Topology* 
       }
     }
   }
+  check();
 }
 
 // NICs of equal index across hosts share leaves; the spine, when there is one, joins all of them.
@@ -300,8 +331,11 @@ void BuildRailOptimised(const FabricSpec& spec, const Catalogue& catalogue, Topo
                   "larger ports_per_leaf, or spine: yes");
   }
   const std::uint64_t capacity = weaver.UpCapacity(groups);
-  if (!spine || leaves.size() == 1) return;
-  JoinToSpines(&weaver, leaves, capacity, weaver.Count("spines", weaver.CablesFor(capacity)));
+  if (spine && leaves.size() > 1) {
+    JoinToSpines(&weaver, leaves, capacity, weaver.Count("spines", weaver.CablesFor(capacity)));
+  }
+  weaver.CheckPorts({"ports_per_leaf", "hosts_per_leaf", "uplinks", "spines", "oversubscription"},
+                    "kind: fat-tree for a third tier");
 }
 
 // Cables between groups: every pair gets the same number, each end goes round its members.
@@ -357,6 +391,8 @@ void BuildDragonfly(const FabricSpec& spec, const Catalogue& catalogue, Topology
     }
   }
   JoinGroups(&weaver, groups, global);
+  weaver.CheckPorts({"ports_per_router", "routers_per_group", "global_links"},
+                    "kind: dragonfly-plus");
 }
 
 // A group is a leaf-spine; its spines hold the ways to other groups. Source: Shpiner et al.,
@@ -388,6 +424,8 @@ void BuildDragonflyPlus(const FabricSpec& spec, const Catalogue& catalogue, Topo
     }
   }
   JoinGroups(&weaver, spines, global);
+  weaver.CheckPorts({"ports_per_leaf", "leaves_per_group", "spines_per_group", "global_links"},
+                    "kind: fat-tree");
 }
 
 // One router per host (or per `ports_per_router` ports), first side fastest. A side of 1 has no
@@ -443,6 +481,7 @@ void BuildGrid(const FabricSpec& spec, const Catalogue& catalogue, Topology* top
     }
     stride *= side;
   }
+  weaver.CheckPorts({"ports_per_router", "sides"}, "fewer hosts at a router");
 }
 void BuildTorus(const FabricSpec& spec, const Catalogue& catalogue, Topology* topology) {
   BuildGrid(spec, catalogue, topology, true);

@@ -492,6 +492,7 @@ Topology BuildTopology(const proto::TopologyFile& file, const proto::FieldLines&
       }
     }
   }
+  if (!file.has_fabric()) WarnOfCrowdedSwitches(catalogue, 0, &out);
   for (const Device& device : out.devices) {
     const auto network = device.attributes.find("network");
     if (network == device.attributes.end() || file.has_fabric()) continue;

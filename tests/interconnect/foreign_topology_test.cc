@@ -217,6 +217,59 @@ TEST(SimGridTest, HostileAndWrongFilesAreRefused) {
               ::testing::HasSubstr("not supported"));
 }
 
+// Case H21.
+TEST(SimGridTest, AnUnknownAttributeIsAnErrorWithLineAndNearestName) {
+  const auto in_zone = [](std::string_view body) {
+    return Fault(std::string(kHead) +
+                 "<zone id='z' routing='Full'><host id='a'/><host id='b'/>\n"
+                 "<link id='l' bandwidth='1MBps' latency='0'/>\n" +
+                 std::string(body) + "</zone></platform>");
+  };
+  EXPECT_THAT(in_zone("<link id='m' bandwidth='1MBps' latency='0' bandwith='2MBps'/>"),
+              ::testing::AllOf(::testing::HasSubstr("file:5"), ::testing::HasSubstr("'bandwith'"),
+                               ::testing::HasSubstr("sharing_policy"),
+                               ::testing::HasSubstr("did you mean 'bandwidth'")));
+  EXPECT_THAT(in_zone("<link id='m' bandwith='1MBps' latency='0'/>"),
+              ::testing::HasSubstr("did you mean 'bandwidth'"))
+      << "before the right name is missed";
+  EXPECT_THAT(in_zone("<route src='a' dst='b' symetrical='NO'><link_ctn id='l'/></route>"),
+              ::testing::HasSubstr("did you mean 'symmetrical'"));
+  EXPECT_THAT(in_zone("<route src='a' dst='b'><link_ctn id='l' dir='UP'/></route>"),
+              ::testing::HasSubstr("unknown attribute"));
+  EXPECT_THAT(in_zone("<route src='a' dst='b'><link_ctn id='l'/><link_ctm id='l'/></route>"),
+              ::testing::HasSubstr("did you mean 'link_ctn'"));
+  EXPECT_THAT(in_zone("<route src='a' dst='b' symmetrical='nein'><link_ctn id='l'/></route>"),
+              ::testing::HasSubstr("YES, NO"));
+  EXPECT_THAT(in_zone("<route src='a' dst='b'><link_ctn id='l' direction='down'/></route>"),
+              ::testing::HasSubstr("UP, DOWN"));
+  EXPECT_THAT(Fault(std::string(kHead) + "<cluster id='c' prefix='n' radical='0-3' suffix=''"
+                                         " bw='1MBps' lat='0' bb_bandwidth='1MBps'/></platform>"),
+              ::testing::HasSubstr("unknown attribute"));
+  EXPECT_THAT(Fault("<platform version='4.1' verison='4'/>"),
+              ::testing::HasSubstr("did you mean 'version'"));
+}
+
+TEST(SimGridTest, ARouteThatIsNotSymmetricalHasOneDirection) {
+  for (const char* no : {"NO", "no"}) {
+    const Topology topology =
+        Read(std::string(kHead) +
+             "<zone id='z' routing='Full'><host id='a'/><host id='b'/>"
+             "<link id='l' bandwidth='1MBps' latency='0'/><route src='a' dst='b' symmetrical='" +
+             no + "'><link_ctn id='l'/></route></zone></platform>");
+    const Cluster cluster(topology);
+    EXPECT_TRUE(cluster.FindRoute(0, 1).has_value());
+    EXPECT_FALSE(cluster.FindRoute(1, 0).has_value()) << no;
+  }
+}
+
+TEST(SimGridTest, ProfilesOverTimeAreLeftOutWithAWarning) {
+  const Topology topology =
+      Read(std::string(kHead) +
+           "<zone id='z' routing='Full'><host id='a' state_file='a.txt'/>"
+           "<link id='l' bandwidth='1MBps' latency='0' bandwidth_file='l.bw'/></zone></platform>");
+  EXPECT_THAT(topology.warnings, ::testing::Contains(::testing::HasSubstr("2 profiles")));
+}
+
 TEST(ForeignFilesTest, AllReferenceFilesLoad) {
   WT_REFERENCE_OR_SKIP(reference);
   std::size_t read = 0;

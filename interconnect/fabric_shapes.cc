@@ -132,6 +132,17 @@ class Weaver {
     return fastest;
   }
 
+  // Refuses a shape by its figures before it is built; `option` is what makes it so large. Counts
+  // may be rounded: beyond 2^53 all are too many.
+  void CheckSize(const std::string& option, double switches, double cables) const {
+    if (switches > static_cast<double>(kMostSwitches)) {
+      Refuse(option, "makes too many switches:", fmt::format("at most {}", kMostSwitches));
+    }
+    if (2 * cables > static_cast<double>(kMostFabricLinks)) {
+      Refuse(option, "makes too many links:",
+             fmt::format("at most {}, each direction counts", kMostFabricLinks));
+    }
+  }
   DeviceId AddSwitch(std::string name) {
     if (++switches_ > kMostSwitches) Refuse("", "makes more than 1,000,000 switches");
     topology_->devices.push_back(
@@ -233,6 +244,8 @@ void JoinToSpines(Weaver* weaver, std::span<const DeviceId> leaves, std::uint64_
                   std::uint64_t spines) {
   const std::uint64_t cables = weaver->CablesFor(capacity);
   const auto width = static_cast<std::uint32_t>(std::max<std::uint64_t>(cables / spines, 1));
+  weaver->CheckSize("spines", static_cast<double>(spines),
+                    static_cast<double>(spines) * static_cast<double>(leaves.size()));
   for (std::uint64_t s = 0; s < spines; ++s) {
     const DeviceId spine = weaver->AddSwitch("spine" + std::to_string(s));
     for (const DeviceId leaf : leaves) {
@@ -271,6 +284,8 @@ void BuildFatTree(const FabricSpec& spec, const Catalogue& catalogue, Topology* 
   const std::uint64_t leaf_up = weaver.UpCapacity(groups);
   const std::uint64_t aggregations = weaver.CablesFor(leaf_up);
   const Picoseconds latency = weaver.Latency("uplink_latency");
+  weaver.CheckSize("uplinks", static_cast<double>(aggregations) * static_cast<double>(pods),
+                   static_cast<double>(aggregations) * static_cast<double>(groups.size()));
   std::vector<std::vector<DeviceId>> planes(aggregations);  // Aggregation a of every pod.
   for (std::uint64_t p = 0; p < pods; ++p) {
     const std::string pod = "pod" + std::to_string(p) + "/";
@@ -295,6 +310,9 @@ void BuildFatTree(const FabricSpec& spec, const Catalogue& catalogue, Topology* 
   const auto up = static_cast<std::uint64_t>(static_cast<double>(leaf_up / aggregations * per_pod) /
                                              weaver.Ratio("core_oversubscription"));
   const std::uint64_t cores = weaver.CablesFor(up);
+  weaver.CheckSize(
+      "leaves_per_pod", static_cast<double>(aggregations) * static_cast<double>(cores),
+      static_cast<double>(aggregations) * static_cast<double>(cores) * static_cast<double>(pods));
   for (std::uint64_t a = 0; a < aggregations; ++a) {
     for (std::uint64_t c = 0; c < cores; ++c) {
       const DeviceId core = weaver.AddSwitch("core" + std::to_string(a * cores + c));
@@ -351,6 +369,9 @@ void JoinGroups(Weaver* weaver, const std::vector<std::vector<DeviceId>>& member
         fmt::format("gives a group {} ways out, for {} other groups", ends, groups - 1),
         fmt::format("at least {}", (groups - 2 + members[0].size()) / members[0].size()));
   }
+  weaver->CheckSize("global_links", 0,
+                    static_cast<double>(groups) * static_cast<double>(groups - 1) / 2 *
+                        static_cast<double>(per_pair));
   const BitsPerSecond rate = weaver->Rate("global_rate", weaver->FastestPort());
   const Picoseconds latency = weaver->Latency("global_latency");
   std::vector<std::uint64_t> next(groups, 0);
@@ -378,6 +399,9 @@ void BuildDragonfly(const FabricSpec& spec, const Catalogue& catalogue, Topology
   const auto ports = weaver.ports();
   const std::uint64_t per_group = routers * per_router;
   std::vector<std::vector<DeviceId>> groups((ports.size() + per_group - 1) / per_group);
+  const double all_routers = static_cast<double>(groups.size()) * static_cast<double>(routers);
+  weaver.CheckSize("routers_per_group", all_routers,
+                   all_routers * static_cast<double>(routers - 1) / 2);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     for (std::uint64_t r = 0; r < routers; ++r) {
       groups[g].push_back(weaver.AddSwitch(fmt::format("group{}/router{}", g, r)));
@@ -410,6 +434,11 @@ void BuildDragonflyPlus(const FabricSpec& spec, const Catalogue& catalogue, Topo
   const auto ports = weaver.ports();
   const std::uint64_t per_group = leaf_count * per_leaf;
   std::vector<std::vector<DeviceId>> spines((ports.size() + per_group - 1) / per_group);
+  const auto all_leaves = static_cast<double>(spines.size()) * static_cast<double>(leaf_count);
+  weaver.CheckSize(
+      "spines_per_group",
+      all_leaves + static_cast<double>(spines.size()) * static_cast<double>(spine_count),
+      all_leaves * static_cast<double>(spine_count));
   for (std::size_t g = 0; g < spines.size(); ++g) {
     for (std::uint64_t s = 0; s < spine_count; ++s) {
       spines[g].push_back(weaver.AddSwitch(fmt::format("group{}/spine{}", g, s)));

@@ -261,17 +261,19 @@ Topology ReadHtsim(std::string_view text, std::string_view file_name) {
     return GigabitsPerSecond(tiers[t].gbps * tiers[t].bundle);
   };
   const auto latency = [&](std::size_t t) { return Nanoseconds(tiers[t].latency_ns); };
-  for (std::uint64_t i = 0; i < nodes; ++i) {
-    builder.AddEndpoint("node" + std::to_string(i), static_cast<std::uint32_t>(i), 0, false);
-  }
   std::vector<DeviceId> leaf_ids;
-  for (std::uint64_t l = 0; l < leaves; ++l) {
-    leaf_ids.push_back(builder.AddSwitch("tor" + std::to_string(l)));
-    for (std::uint64_t k = 0; k < tiers[0].down; ++k) {
-      builder.AddCable(static_cast<DeviceId>(l * tiers[0].down + k), leaf_ids.back(), rate(0),
-                       latency(0));
+  const auto build_leaves = [&] {
+    for (std::uint64_t i = 0; i < nodes; ++i) {
+      builder.AddEndpoint("node" + std::to_string(i), static_cast<std::uint32_t>(i), 0, false);
     }
-  }
+    for (std::uint64_t l = 0; l < leaves; ++l) {
+      leaf_ids.push_back(builder.AddSwitch("tor" + std::to_string(l)));
+      for (std::uint64_t k = 0; k < tiers[0].down; ++k) {
+        builder.AddCable(static_cast<DeviceId>(l * tiers[0].down + k), leaf_ids.back(), rate(0),
+                         latency(0));
+      }
+    }
+  };
   // Ports up of a switch spread evenly over the switches above; `bundle` cables make one port.
   const auto ports_up = [&](std::size_t t) {
     const std::uint64_t ports = tiers[t].up / tiers[t + 1].bundle;
@@ -287,8 +289,15 @@ Topology ReadHtsim(std::string_view text, std::string_view file_name) {
     if (ports == 0) builder.Fail(tiers[t].line, "Radix_Down", "", "is smaller than Bundle");
     return ports;
   };
+  const auto check = [&](std::size_t tier, std::uint64_t switches, double cables) {
+    builder.CheckSize(tiers[tier].line, "Tier", std::to_string(tier),
+                      static_cast<double>(nodes + leaves) + static_cast<double>(switches),
+                      static_cast<double>(nodes) + cables);
+  };
   if (tier_count == 2) {
     const std::uint64_t spines = ports_up(0);
+    check(1, spines, static_cast<double>(spines) * static_cast<double>(leaves));
+    build_leaves();
     for (std::uint64_t s = 0; s < spines; ++s) {
       const DeviceId id = builder.AddSwitch("core" + std::to_string(s));
       for (const DeviceId leaf : leaf_ids) builder.AddCable(leaf, id, rate(1), latency(1));
@@ -311,6 +320,9 @@ Topology ReadHtsim(std::string_view text, std::string_view file_name) {
       builder.Fail(tiers[2].line, "Radix_Down", std::to_string(tiers[2].down),
                    "does not fit the ports of the tier below");
     }
+    check(2, pods * aggs + cores,
+          static_cast<double>(pods) * static_cast<double>(aggs * pod_leaves + cores));
+    build_leaves();
     std::vector<DeviceId> agg_ids;
     for (std::uint64_t p = 0; p < pods; ++p) {
       for (std::uint64_t a = 0; a < aggs; ++a) {

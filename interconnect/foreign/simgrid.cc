@@ -383,6 +383,12 @@ class Reader {
                   cluster.node.attribute("topo_parameters").value(), std::move(problem),
                   std::move(expected));
   }
+  // Before the switches of a shape are built.
+  void CheckShape(const Cluster& cluster, double switches, double cables) const {
+    builder_.CheckSize(Line(cluster.node), "cluster.topo_parameters",
+                       cluster.node.attribute("topo_parameters").value(),
+                       static_cast<double>(cluster.hosts.size()) + switches, cables);
+  }
   void NeedHosts(const Cluster& cluster, std::uint64_t count) {
     if (cluster.hosts.size() != count) {
       BadShape(cluster,
@@ -501,6 +507,17 @@ class Reader {
     std::uint64_t total = 1;
     for (const std::uint64_t down : lists[1]) total = std::min(total * down, kMostDevices + 1);
     NeedHosts(cluster, total);
+    double switches = 0;
+    double cables = 0;
+    double ways = 1;
+    double parts = static_cast<double>(total);
+    for (std::uint64_t level = 0; level < levels; ++level) {
+      ways *= static_cast<double>(lists[2][level]);
+      cables += parts * ways;
+      parts /= static_cast<double>(lists[1][level]);
+      switches += parts * ways;
+    }
+    CheckShape(cluster, switches, cables);
     std::vector<DeviceId> below = cluster.entry;  // Index: block x choices + choice.
     std::uint64_t blocks = total;
     std::uint64_t choices = 1;
@@ -545,6 +562,10 @@ class Reader {
     if (groups > per_group) {
       BadShape(cluster, "has more groups than routers per group:", "one router for each group");
     }
+    const auto count = static_cast<double>(groups * per_group);
+    CheckShape(cluster, count,
+               count * (static_cast<double>(nodes) + static_cast<double>(chassis + blades - 2) / 2 +
+                        static_cast<double>(groups - 1) / 2 / static_cast<double>(per_group)));
     const auto faster = [&](std::uint64_t cables) {
       return BitsPerSecond(cluster.rate.count() * cables);
     };

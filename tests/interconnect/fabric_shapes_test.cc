@@ -277,6 +277,17 @@ TEST(SwitchPortsTest, AShapeThatNeedsMorePortsThanItsModelHasIsRefused) {
               testing::HasSubstr("rail0/leaf0 66 ports"));
 }
 
+TEST(FabricTest, TooLargeShapesAreRefusedBeforeTheyAreBuilt) {
+  const auto start = std::chrono::steady_clock::now();
+  // 9,000 fully joined routers are 40 million cables.
+  EXPECT_THAT(Fault("dragonfly", {{"routers_per_group", "9000"}}),
+              testing::AllOf(testing::HasSubstr("options.routers_per_group"),
+                             testing::HasSubstr("too many links")));
+  EXPECT_THAT(Fault("dragonfly-plus", {{"leaves_per_group", "9000"}}),
+              testing::HasSubstr("too many links"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
 TEST(SwitchPortsTest, ABreakoutCableSharesAPortAndAFastLinkTakesSeveral) {
   // Ports of 800 Gb/s hold two NICs of 400 each, so 128 fill the 64 of one switch.
   EXPECT_EQ(PortFault(128, "leaf-spine", {{"ports_per_leaf", "128"}}, "tomahawk-5"), "");

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include "interconnect/cluster.h"
 #include "interconnect/flow_network.h"
 #include "sim/error.h"
@@ -93,6 +94,23 @@ TEST(AstraSimTest, MistakesAreNamed) {
   EXPECT_THAT(Fault("topology: [ Ring ]\nnpus_count: [ 2147483648 ]\nbandwidth: [ 1 ]\n"
                     "latency: [ 1 ]\n"),
               ::testing::HasSubstr("npus_count"));
+}
+
+TEST(ForeignSizeTest, TooLargeNetworksAreRefusedBeforeTheyAreBuilt) {
+  // 100,000 fully joined endpoints are 10^10 links: building up to the limit took seconds.
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THAT(Fault("topology: [ FullyConnected ]\nnpus_count: [ 100000 ]\nbandwidth: [ 1 ]\n"
+                    "latency: [ 1 ]\n"),
+              ::testing::AllOf(::testing::HasSubstr("file:2"), ::testing::HasSubstr("npus_count"),
+                               ::testing::HasSubstr("too many links")));
+  EXPECT_THAT(Fault("topology: [ Ring, Switch ]\nnpus_count: [ 2, 500000 ]\n"
+                    "bandwidth: [ 1, 1 ]\nlatency: [ 1, 1 ]\n"),
+              ::testing::HasSubstr("too many devices"));
+  EXPECT_THAT(Fault("Nodes 100000\nTiers 2\nTier 0\nDownlink_speed_Gbps 1\nRadix_Down 1\n"
+                    "Radix_Up 100000\nTier 1\nDownlink_speed_Gbps 1\nRadix_Down 100000\n"),
+              ::testing::HasSubstr("too many links"));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(took.count(), 0.5) << "4 million links take longer";
 }
 
 TEST(Ns3Test, SwitchesAreNoRanks) {

@@ -196,6 +196,8 @@ class PacketEngine final : public EventHandler {
   std::uint64_t arrivals() const { return arrivals_; }
   /// Events of ours that are scheduled.
   std::uint64_t pending_events() const { return pending_; }
+  /// Why nothing moves, in at most some 2 KB: one circle of links that wait for one another,
+  /// examples of what waits, counts of the rest. Empty when nothing is stuck.
   std::string DescribeStall() const;
   /// @throws InternalError when credits are missing. Contract: no open message.
   void Reset();
@@ -400,6 +402,15 @@ class PacketEngine final : public EventHandler {
     std::uint32_t arrived = 0;
     SimTime tail;
   };
+
+  /// A virtual channel of a link that somebody wants.
+  struct StalledLane {
+    std::uint32_t link;
+    std::uint8_t number;
+    const Lane* lane;
+  };
+  std::vector<StalledLane> StalledLanes() const;  ///< packet_engine_stall.cc.
+  std::string DescribeCircle(std::vector<StalledLane>* stalled) const;
 
   enum class HopStart : std::uint8_t { kSource, kTransit, kMerged };
   Route MakeRoute(std::span<const std::uint32_t> links, HopStart start, std::uint32_t in_link,

@@ -1,4 +1,4 @@
-// What the engine is built from, how it is read when it stands still, and its return to the start.
+// What the engine is built from, and its return to the start.
 
 #include <algorithm>
 #include <limits>
@@ -248,57 +248,6 @@ void PacketEngine::MakeRoom(Route& route, Bytes burst) {
     link.lane.credits.GrowTo(BufferFor(link, burst));
     for (Lane& lane : link.more_lanes) lane.credits.GrowTo(BufferFor(link, burst));
   }
-}
-
-std::string PacketEngine::DescribeStall() const {
-  std::string text;
-  for (const LinkState& link : links_) {
-    for (std::uint32_t i = 0; i < link.options.virtual_channels; ++i) {
-      const Lane& lane = i == 0 ? link.lane : link.more_lanes[i - 1];
-      if (lane.arbiter.empty()) continue;
-      text += "link " + link.options.name;
-      if (link.options.virtual_channels > 1) text += ", virtual channel " + std::to_string(i);
-      text += ": ";
-      lane.arbiter.ForEach(members_, [&](std::uint32_t id) {
-        const Queue& queue = queues_[id];
-        text += queue.source             ? "a source"
-                : queue.in_link == kNone ? "a reduction"
-                                         : links_[queue.in_link].options.name;
-        text += " waits with " + FormatSize(NextPayload(queue)) + "; ";
-      });
-      if (link.credited) {
-        text += "credits: " + FormatSize(lane.credits.available()) + " of " +
-                FormatSize(lane.credits.capacity()) + " free, " + FormatSize(lane.credits.held()) +
-                " held by the receiver, " + FormatSize(lane.credits.returning()) +
-                " on the way back\n";
-      } else {
-        text += link.paused ? "paused by the receiver, where " +
-                                  FormatSize(link.ingress.waiting()) + " wait\n"
-                            : "not paused\n";
-      }
-    }
-  }
-  for (const Endpoint& endpoint : endpoints_) {
-    const Queue& queue = queues_[endpoint.queue];
-    if (!endpoint.parked || endpoint.timed || queue.first == kNone) continue;
-    text += "link " + links_[queue.link].options.name + ": a source waits with " +
-            FormatSize(NextPayload(queue)) + " for acknowledgements, " +
-            FormatSize(endpoint.in_flight) + " of its window of " + FormatSize(endpoint.window) +
-            " under way\n";
-  }
-  for (const Message& message : messages_) {
-    if (message.merge == kNone || message.delivered) continue;
-    const Group& group = groups_[message.group];
-    const std::vector<MergeSlot>& slots = merges_[message.merge];
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      const std::uint32_t want = group.nodes[i % group.nodes.size()].inputs;
-      if (slots[i].arrived == 0 || slots[i].arrived == want) continue;
-      text += "reduction of group " + std::to_string(message.group) + " has data of " +
-              std::to_string(slots[i].arrived) + " of " + std::to_string(want) + " members\n";
-      break;
-    }
-  }
-  return text;
 }
 
 void PacketEngine::Reset() {

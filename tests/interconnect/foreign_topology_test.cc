@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+
 #include "interconnect/cluster.h"
 #include "interconnect/flow_network.h"
+#include "interconnect/packet_options.h"
 #include "sim/error.h"
 #include "tests/support/test_support.h"
 
@@ -126,6 +128,21 @@ TEST(Ns3Test, ARingWithoutSwitchesPassesTrafficOn) {
       "4 0 4\n\n0 1 25Gbps 0.005ms 0\n1 2 25Gbps 0.005ms 0\n2 3 25Gbps 0.005ms 0\n"
       "3 0 25Gbps 0.005ms 0\n");
   EXPECT_EQ(Cluster(topology).FindRoute(0, 2)->size(), 2u);
+}
+
+TEST(Ns3Test, ErrorRatesReachThePacketLevel) {
+  const auto rates = [](std::string_view links) {
+    const Topology topology = Read("4 1 3\n3\n" + std::string(links));
+    EXPECT_TRUE(topology.warnings.empty());
+    return PacketOptionsOf(topology).error_rates;
+  };
+  EXPECT_TRUE(rates("3 0 1Gbps 1us 0\n3 1 1Gbps 1us 0.0\n3 2 1Gbps 1us 0\n").empty());
+  // Links come in pairs of directions, in the order of the file.
+  EXPECT_THAT(rates("3 0 1Gbps 1us 0\n3 1 1Gbps 1us 0.01\n3 2 1Gbps 1us 0\n"),
+              ::testing::ElementsAre(::testing::Pair(2, 0.01), ::testing::Pair(3, 0.01)));
+  const auto most = rates("3 0 1Gbps 1us 0.001\n3 1 1Gbps 1us 0.001\n3 2 1Gbps 1us 0\n");
+  for (LinkId id = 0; id < 4; ++id) EXPECT_EQ(most.at(id), 0.001);
+  for (LinkId id = 4; id < 6; ++id) EXPECT_EQ(most.at(id), 0);
 }
 
 TEST(Ns3Test, MistakesAreNamed) {

@@ -144,6 +144,17 @@ PacketEngine::Route PacketEngine::MakeRoute(std::span<const std::uint32_t> links
       route.longest = std::min(route.longest, BurstBelowThresholds(link));
     }
   }
+  // The smallest burst is one frame of the link with the largest frames.
+  for (const std::uint32_t id : links) {
+    const LinkState& link = links_[id];
+    const Bytes buffer = link.options.buffer;
+    if (!link.credited || buffer.count() == 0 || link.timing.WireSize(route.unit) <= buffer)
+      continue;
+    throw ConfigError({.field = "link-buffer",
+                       .value = FormatSize(buffer),
+                       .problem = "holds no frame of the way over " + link.options.name + ":",
+                       .expected = "at least " + FormatSize(link.timing.WireSize(route.unit))});
+  }
   return route;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "interconnect/wire_format.h"
 #include "sim/parse_units.h"
 
 namespace windtunnel {
@@ -312,6 +313,24 @@ constexpr Key kKeys[] = {
      [](const Setting& s, Options& o) { o.retry.seed = ParseCount(s.value, s.where); }},
 };
 
+/// A link whose buffer holds no full frame never carries one.
+void CheckLinkBuffer(Bytes buffer, const InputFault& where, const Topology& topology) {
+  for (LinkId id = 0; id < topology.links.size(); ++id) {
+    const Link& link = topology.links[id];
+    if (link.down) continue;
+    const WireFormat format = LinkWireFormat(topology, id);
+    const Bytes frame = format.Wire(Bytes(format.max_payload));
+    if (frame <= buffer) continue;
+    InputFault fault = where;
+    fault.field += " link-buffer";
+    fault.value = FormatSize(buffer);
+    fault.problem = "holds no frame of " + topology.devices[link.from].name + " -> " +
+                    topology.devices[link.to].name + ":";
+    fault.expected = "at least " + FormatSize(frame);
+    throw ConfigError(std::move(fault));
+  }
+}
+
 const std::vector<std::string>& KeyNames() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
@@ -356,11 +375,15 @@ void ApplyPacketOptions(std::string_view text, const InputFault& where, const To
     const std::string_view name = item.substr(0, equals);
     Setting setting{.where = where, .topology = &topology};
     setting.value = item;
-    if (equals == std::string_view::npos) {
-      setting.Refuse("has no value", "KEY=VALUE[,KEY=VALUE...]", NearestName(name, KeyNames()));
-    }
     const auto* const key = std::find_if(std::begin(kKeys), std::end(kKeys),
                                          [&](const Key& entry) { return entry.key.key == name; });
+    if (equals == std::string_view::npos) {
+      if (key != std::end(kKeys)) {
+        setting.Refuse("has no value",
+                       std::string(key->key.key) + "=" + std::string(key->key.value));
+      }
+      setting.Refuse("has no value", "KEY=VALUE[,KEY=VALUE...]", NearestName(name, KeyNames()));
+    }
     if (key == std::end(kKeys)) {
       setting.value = name;
       setting.Refuse("unknown key", "one of " + JoinNames(KeyNames()),
@@ -370,6 +393,7 @@ void ApplyPacketOptions(std::string_view text, const InputFault& where, const To
     setting.value = item.substr(equals + 1);
     key->apply(setting, *options);
   }
+  if (options->link_buffer.count() != 0) CheckLinkBuffer(options->link_buffer, where, topology);
   const EcnOptions& ecn = options->ecn;
   if (ecn.kmin.count() != 0 && ecn.kmax.count() != 0 && ecn.kmax <= ecn.kmin) {
     InputFault fault = where;

@@ -71,7 +71,12 @@ TEST(PacketOptionsTest, FaultsNameKeyValueAndWhatIsAllowed) {
   using ::testing::AllOf;
   using ::testing::HasSubstr;
   EXPECT_THAT(Fault("pfcx=on"), AllOf(HasSubstr("--network"), HasSubstr("pfcx"), HasSubstr("pfc")));
-  EXPECT_THAT(Fault("pfc"), HasSubstr("KEY=VALUE"));
+  EXPECT_THAT(Fault("pfc"), AllOf(HasSubstr("has no value"), HasSubstr("pfc=on|off"),
+                                  ::testing::Not(HasSubstr("did you mean"))));
+  EXPECT_THAT(Fault("windw"), AllOf(HasSubstr("KEY=VALUE"), HasSubstr("did you mean 'window'")));
+  EXPECT_THAT(Fault("link-buffer=1"),
+              AllOf(HasSubstr("--network link-buffer"), HasSubstr("'1 B'"), HasSubstr("4122 B")));
+  EXPECT_EQ(Fault("link-buffer=4122"), "");
   EXPECT_THAT(Fault("pfc=yes"),
               AllOf(HasSubstr("--network pfc"), HasSubstr("'yes'"), HasSubstr("on or off")));
   EXPECT_THAT(Fault("pfc-xoff=0"), HasSubstr("above zero"));

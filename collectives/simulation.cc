@@ -170,6 +170,8 @@ struct Simulation::Impl final : ExecutionSetting {
     if (!options.network.empty()) {
       PacketNetwork::Options checked;  // Bad words are told before anything is searched.
       ApplyPacketOptions(options.network, "--network", cluster.topology(), &checked);
+      for (std::string& note : SettingsWithoutEffect(options.network, cluster.topology()))
+        notes.push_back(std::move(note));
     }
     const nccl::Environment& environment = options.environment;
     for (const std::string& name : environment.NotModelled()) {

@@ -405,6 +405,44 @@ void ApplyPacketOptions(std::string_view text, const InputFault& where, const To
   }
 }
 
+std::vector<std::string> SettingsWithoutEffect(std::string_view text, const Topology& topology) {
+  bool network = false;
+  bool roce = false;
+  bool ethernet = false;
+  for (LinkId id = 0; id < topology.links.size(); ++id) {
+    if (topology.links[id].kind != LinkKind::kNetwork || topology.links[id].down) continue;
+    const std::string_view protocol = LinkProtocol(topology, id);
+    network = true;
+    roce = roce || protocol == "roce";
+    ethernet = ethernet || protocol == "ethernet";
+  }
+  constexpr std::string_view kAnyNetwork[] = {
+      "window", "nic-post",    "nic-rate", "step",   "step-window",
+      "split",  "queue-pairs", "qp-paths", "jitter", "cut-through"};
+  std::vector<std::string> found;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view item = text.substr(0, comma);
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    const std::string_view name = item.substr(0, item.find('='));
+    const auto of = [&](std::string_view family) {
+      return name == family || (name.starts_with(family) && name[family.size()] == '-');
+    };
+    const char* needed = nullptr;
+    if ((of("pfc") || of("ecn") || of("dcqcn")) && !roce) needed = "RoCE";
+    if ((of("tcp") || of("grpc")) && !ethernet) needed = "Ethernet (TCP)";
+    if (name == "switch-buffer" && !roce && !ethernet) needed = "RoCE or Ethernet";
+    if (std::find(std::begin(kAnyNetwork), std::end(kAnyNetwork), name) != std::end(kAnyNetwork) &&
+        !network) {
+      needed = "network";
+    }
+    if (needed == nullptr) continue;
+    found.push_back("--network " + std::string(item) + " has no effect: the cluster has no " +
+                    needed + " links");
+  }
+  return found;
+}
+
 PacketNetwork::Options PacketOptionsOf(const Topology& topology) {
   PacketNetwork::Options options;
   std::vector<std::string_view> applied;

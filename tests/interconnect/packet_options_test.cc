@@ -94,6 +94,25 @@ TEST(PacketOptionsTest, FaultsNameKeyValueAndWhatIsAllowed) {
   EXPECT_THAT(Fault("down=gpu0->switch@1 ms..,down=gpu0->switch@3 ms.."), HasSubstr("order"));
 }
 
+TEST(PacketOptionsTest, SettingsThatCannotMatterOnTheClusterAreTold) {
+  using ::testing::ElementsAre;
+  using ::testing::HasSubstr;
+  Topology star =
+      testing::StarTopology(2, LinkKind::kNetwork, GigabitsPerSecond(100), Nanoseconds(500));
+  const std::string_view all = "tcp=on,pfc=off,dcqcn-gain=0.5,switch-buffer=1 MB,window=1x,seed=3";
+  EXPECT_THAT(SettingsWithoutEffect(all, star),
+              ElementsAre(HasSubstr("--network tcp=on has no effect"), HasSubstr("pfc=off"),
+                          HasSubstr("no RoCE links"), HasSubstr("switch-buffer")))
+      << "InfiniBand";
+  for (Device& device : star.devices) device.attributes["protocol"] = "roce";
+  EXPECT_THAT(SettingsWithoutEffect(all, star), ElementsAre(HasSubstr("tcp=on")));
+  for (Device& device : star.devices) device.attributes["protocol"] = "ethernet";
+  EXPECT_THAT(SettingsWithoutEffect(all, star),
+              ElementsAre(HasSubstr("pfc=off"), HasSubstr("dcqcn-gain")));
+  for (Link& link : star.links) link.kind = LinkKind::kNvlink;
+  EXPECT_THAT(SettingsWithoutEffect("window=1x", star), ElementsAre(HasSubstr("no network links")));
+}
+
 constexpr const char* kTwoHosts = R"(
 nodes: 2
 devices: [{name: gpu, kind: gpu, sm: 90}, {name: nic, kind: nic, model: connectx-7}]

@@ -69,7 +69,7 @@ OPTIONS: output
                              the ten busiest links over time
     --flows FILE             what each connection of the last size carried, its NICs, first send and last arrival, as CSV; tells flows per NIC
     --vcd FILE               occupation of every link over time (open it in GTKWave)
-    --trace-limit SIZE       stop either file at SIZE (64 MiB) with a notice
+    --trace-limit SIZE       stop either file at SIZE (64 MiB; 1 KiB at least) with a notice
     -v, --verbose            what NCCL would log of the job: rings, trees, channels, tuning table (to stderr)
 
     Tables go to stdout, notes and progress to stderr.

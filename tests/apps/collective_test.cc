@@ -113,6 +113,22 @@ TEST(CollectiveCommand, ATraceStopsAtItsLimitWithANotice) {
   EXPECT_NO_THROW(nlohmann::json::parse(ReadFile(trace)));
 }
 
+TEST(CollectiveCommand, ATraceLimitIsSpelledAsSizesAreAndHasRoomForATrace) {
+  const auto limit = [](const char* text) {
+    return ParseCollectiveOptions({"all_reduce", "-t", "dgx-a100", "--trace-limit", text})
+        .trace_limit;
+  };
+  EXPECT_EQ(limit("100K"), KiB(100)) << "as -b reads it";
+  EXPECT_EQ(limit("2M"), MiB(2));
+  EXPECT_EQ(limit("100 KiB"), KiB(100));
+  EXPECT_EQ(limit("1 MB"), Bytes(1'000'000));
+  EXPECT_EQ(limit("1024"), KiB(1));
+  for (const char* none : {"0", "10", "1023"}) EXPECT_THROW(limit(none), ConfigError) << none;
+  EXPECT_EQ(
+      ParseCollectiveOptions({"all_reduce", "-t", "dgx-a100", "--check-limit", "16M"}).check_limit,
+      MiB(16));
+}
+
 // The closed forms of messages between peers against the plan moved over the network: gather and
 // scatter are one side of an all-to-all, uneven rounds end with their larger message.
 double ClosedFormOverFlow(const std::string& topology, Function function, std::uint64_t bytes) {

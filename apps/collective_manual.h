@@ -42,7 +42,7 @@ OPTIONS: the job
     --nodes N                N such nodes on a non-blocking network
     --ranks LIST             GPUs that take part, rank 0 first: 0,2,4
     --algo NAME              ring, tree, nvls, nvlstree, pat, collnetdirect, collnetchain, or one that NCCL does not have: recursive-doubling,
-                             halving-doubling, bruck, pairwise, direct, torus, hierarchical, ... (what NCCL chooses)
+                             halving-doubling, bruck, pairwise, direct, torus, hierarchical-copy, ... (what NCCL chooses)
     --torus-sides AxBxC      the ranks as a torus for --algo torus, first side fastest (as the network joins them)
     --plan FILE              a schedule of your own in place of any algorithm: MSCCL XML or an MSCCL++ execution plan (see windtunnel help msccl);
                              sizes are rounded down to whole chunks

@@ -42,7 +42,7 @@ OPTIONS: the job
     --nodes N                N such nodes on a non-blocking network
     --ranks LIST             GPUs that take part, rank 0 first: 0,2,4
     --algo NAME              ring, tree, nvls, nvlstree, pat, collnetdirect, collnetchain, or one that NCCL does not have: recursive-doubling,
-                             halving-doubling, bruck, pairwise, direct, torus, hierarchical, ... (what NCCL chooses)
+                             halving-doubling, bruck, pairwise, direct, torus, hierarchical-copy, ... (what NCCL chooses)
     --torus-sides AxBxC      the ranks as a torus for --algo torus, first side fastest (as the network joins them)
     --plan FILE              a schedule of your own in place of any algorithm: MSCCL XML or an MSCCL++ execution plan (see windtunnel help msccl);
                              sizes are rounded down to whole chunks
@@ -69,7 +69,7 @@ OPTIONS: output
                              the ten busiest links over time
     --flows FILE             what each connection of the last size carried, its NICs, first send and last arrival, as CSV; tells flows per NIC
     --vcd FILE               occupation of every link over time (open it in GTKWave)
-    --trace-limit SIZE       stop either file at SIZE (64 MiB) with a notice
+    --trace-limit SIZE       stop either file at SIZE (64 MiB; 1 KiB at least) with a notice
     -v, --verbose            what NCCL would log of the job: rings, trees, channels, tuning table (to stderr)
 
     Tables go to stdout, notes and progress to stderr.

@@ -42,6 +42,9 @@ bool IsAuto(std::string_view flag, const std::string& value, std::string_view ot
 
 }  // namespace
 
+// Head, tail and some spans; below it nothing of use fits.
+constexpr Bytes kSmallestTrace = KiB(1);
+
 CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& arguments) {
   CollectiveOptions out;
   CLI::App app;
@@ -184,8 +187,14 @@ CollectiveOptions ParseCollectiveOptions(const std::vector<std::string>& argumen
     }
     simulation.environment.Set(set.substr(0, equals), set.substr(equals + 1));
   }
-  if (!check_limit.empty()) out.check_limit = ParseSize(check_limit, {.field = "--check-limit"});
-  if (!trace_limit.empty()) out.trace_limit = ParseSize(trace_limit, {.field = "--trace-limit"});
+  if (!check_limit.empty()) out.check_limit = ParseSizeFlag("--check-limit", check_limit);
+  if (!trace_limit.empty()) out.trace_limit = ParseSizeFlag("--trace-limit", trace_limit);
+  if (out.trace_limit < kSmallestTrace) {
+    throw ConfigError({.field = "--trace-limit",
+                       .value = trace_limit,
+                       .problem = "has no room for a trace:",
+                       .expected = "at least " + FormatSize(kSmallestTrace)});
+  }
   return out;
 }
 

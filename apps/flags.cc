@@ -54,6 +54,13 @@ std::vector<std::uint32_t> ParseGpuList(std::string_view flag, const std::string
   return numbers;
 }
 
+Bytes ParseSizeFlag(std::string_view flag, std::string_view text) {
+  const InputFault where{.field = std::string(flag)};
+  const bool letter =
+      !text.empty() && std::string_view("kKmMgG").find(text.back()) != std::string_view::npos;
+  return letter ? ParseNcclTestsSize(text, where) : ParseSize(text, where);
+}
+
 std::string JoinSettings(const std::vector<std::string>& settings) {
   std::string joined;
   for (const std::string& setting : settings) {

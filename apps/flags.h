@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/error.h"
+#include "sim/units.h"
 
 namespace windtunnel {
 
@@ -18,6 +19,9 @@ void ParseFlags(CLI::App& app, std::string_view command, const std::vector<std::
 
 /// "0,2,4" as numbers; nothing for an empty text. @throws ConfigError naming the flag.
 std::vector<std::uint32_t> ParseGpuList(std::string_view flag, const std::string& text);
+/// A size as files write it ("64 KiB", "1 MB") or as nccl-tests does, like -b ("16M" = 16 MiB).
+/// @throws ConfigError naming the flag.
+Bytes ParseSizeFlag(std::string_view flag, std::string_view text);
 /// Repeated KEY=VALUE,... flags as one.
 std::string JoinSettings(const std::vector<std::string>& settings);
 /// Settings of the packet level at another level of fidelity.

@@ -13,6 +13,7 @@
 #include "apps/flags.h"
 #include "apps/output_file.h"
 #include "collectives/goal_run.h"
+#include "interconnect/packet_options.h"
 #include "interconnect/topology_file.h"
 #include "sim/error.h"
 #include "sim/parse_units.h"
@@ -75,6 +76,10 @@ std::string Text(const GoalOutcome& outcome, const GoalSchedule& schedule) {
       "last {}\n",
       ends.size(), schedule.plan.blocks.size(), outcome.messages, FormatSize(outcome.payload),
       FormatTime(outcome.time), us(0), us(ends.size() / 2), us(ends.size() - 1));
+  if (outcome.time > ends.back().since_start()) {
+    text +=
+        "the busiest link needs longer than any rank, whose messages do not wait for each other\n";
+  }
   constexpr std::size_t kShown = 10;
   LinkLoadReport links = outcome.links;
   links.rows.resize(std::min(kShown, links.rows.size()));
@@ -134,6 +139,8 @@ int RunGoalCommand(const std::vector<std::string>& arguments) {
   const Topology topology = LoadTopology(topology_name);
   for (const std::string& warning : topology.warnings)
     fmt::print(stderr, "windtunnel: note: {}\n", warning);
+  for (const std::string& note : SettingsWithoutEffect(options.network, topology))
+    fmt::print(stderr, "windtunnel: note: {}\n", note);
   const GoalOutcome outcome = RunGoal(schedule, Cluster(topology), options);
   if (json != "-") std::fputs(Text(outcome, schedule).c_str(), stdout);
   if (!json.empty()) WriteOutputFile("--json", json, Json(outcome, options, topology));

@@ -36,12 +36,12 @@ double GpuRate(const Cluster& cluster, DeviceId gpu) {
   return nvlink > 0 ? nvlink : slot;
 }
 
-// What the NICs of a host put on the network at once; a NIC sends no faster than its slot.
-double HostNetworkRate(const Cluster& cluster, std::uint32_t node) {
-  double total = 0;
+// By host, what its NICs put on the network at once; a NIC sends no faster than its slot.
+std::vector<double> HostNetworkRates(const Cluster& cluster) {
   const Topology& topology = cluster.topology();
+  std::vector<double> rates(topology.node_count, 0);
   for (DeviceId id = 0; id < topology.devices.size(); ++id) {
-    if (topology.devices[id].node != node) continue;
+    if (topology.devices[id].node >= rates.size()) continue;
     double wire = 0;
     double slot = 0;
     for (const LinkId link_id : cluster.links_out(id)) {
@@ -49,9 +49,10 @@ double HostNetworkRate(const Cluster& cluster, std::uint32_t node) {
       if (link.down) continue;
       (link.kind == LinkKind::kNetwork ? wire : slot) += Gbs(link.rate);
     }
-    total += topology.devices[id].kind == DeviceKind::kNic ? std::min(wire, slot) : wire;
+    rates[topology.devices[id].node] +=
+        topology.devices[id].kind == DeviceKind::kNic ? std::min(wire, slot) : wire;
   }
-  return total;
+  return rates;
 }
 
 std::string DevicesText(const Topology& topology) {
@@ -193,8 +194,9 @@ std::vector<BusbwBound> CollectiveBounds(const Cluster& cluster) {
                topology.devices[link.from].node != topology.devices[link.to].node;
       });
   if (hosts.size() > 1 && !joined_by_nvlink) {
+    const std::vector<double> rates = HostNetworkRates(cluster);
     for (const std::uint32_t node : hosts)
-      host_rate = std::min(host_rate, HostNetworkRate(cluster, node));
+      host_rate = std::min(host_rate, node < rates.size() ? rates[node] : 0);
   }
   const double bisection = Gbs(cluster.Bisection(gpus));
   // Any cut is crossed at least once in each direction by a ring, and by the whole message once.

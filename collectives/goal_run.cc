@@ -119,6 +119,9 @@ GoalOutcome RunGoal(const GoalSchedule& schedule, const Cluster& cluster,
     if (!op.send_to.empty()) outcome.payload += Bytes(op.count);
   }
   const std::span<const LinkUse> use = network->link_use();
+  if (options.fidelity == Fidelity::kAnalytic) {
+    for (const LinkUse& link : use) outcome.time = std::max(outcome.time, link.busy);
+  }
   outcome.links = BusiestLinks(cluster.topology(), use, outcome.time, use.size());
   return outcome;
 }

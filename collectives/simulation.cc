@@ -111,8 +111,9 @@ Cluster UsableCluster(const Cluster& cluster, UsableShares shares) {
     // here. Never above the raw rate.
     const double payload_share = LinkWireFormat(topology, static_cast<LinkId>(i)).Efficiency();
     const double factor = std::min(1.0, share / payload_share);
-    link.rate =
-        BitsPerSecond(static_cast<std::uint64_t>(static_cast<double>(link.rate.count()) * factor));
+    link.rate = std::max(
+        kSlowestLink,
+        BitsPerSecond(static_cast<std::uint64_t>(static_cast<double>(link.rate.count()) * factor)));
   }
   return Cluster(std::move(topology));
 }
@@ -171,6 +172,8 @@ struct Simulation::Impl final : ExecutionSetting {
     if (!options.network.empty()) {
       PacketNetwork::Options checked;  // Bad words are told before anything is searched.
       ApplyPacketOptions(options.network, "--network", cluster.topology(), &checked);
+      for (std::string& note : SettingsWithoutEffect(options.network, cluster.topology()))
+        notes.push_back(std::move(note));
     }
     const nccl::Environment& environment = options.environment;
     for (const std::string& name : environment.NotModelled()) {

@@ -439,6 +439,7 @@ class WatchedNetwork final : public Network {
   }
   void set_client(NetworkClient* client) override { network_.set_client(client); }
   EventQueue& queue() override { return network_.queue(); }
+  void EndOfRun() override { network_.EndOfRun(); }
   std::span<const LinkUse> link_use() const override { return network_.link_use(); }
   std::uint64_t open_messages() const override { return network_.open_messages(); }
   std::string DescribeStall() const override { return network_.DescribeStall(); }

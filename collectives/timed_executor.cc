@@ -634,6 +634,7 @@ class Executor final : public EventHandler, public NetworkClient {
       last_end_ = now;
       result_.last_block = block;
     }
+    if (open_blocks_ == 0) network_.EndOfRun();
   }
 
   std::uint32_t AcquireMessage(const Message& message) {

@@ -60,11 +60,15 @@ void CheckTopology(const Topology& topology) {
     if (link.from == link.to)
       throw ConfigError(
           Fault(topology, field, topology.devices[link.from].name, "joins a device to itself:"));
-    if (!link.down && link.rate.count() == 0) {
-      throw ConfigError(Fault(
+    if (!link.down && link.rate < kSlowestLink) {
+      InputFault fault = Fault(
           topology, field,
           fmt::format("{} -> {}", topology.devices[link.from].name, topology.devices[link.to].name),
-          "has rate 0 and is not down:"));
+          link.rate.count() == 0
+              ? "has rate 0 and is not down:"
+              : fmt::format("its rate of {} b/s is too low to be simulated:", link.rate.count()));
+      fault.expected = fmt::format("at least {} kb/s, or down", kSlowestLink.count() / 1000);
+      throw ConfigError(std::move(fault));
     }
   }
 }

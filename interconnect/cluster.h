@@ -20,11 +20,15 @@ enum class Transport : std::uint8_t {
   kNetwork,       ///< GPU to NIC to network to NIC to GPU.
 };
 
+/// Slower links are refused: shares of theirs in whole bits per second would come to nothing, and a
+/// transfer would leave the range of time.
+constexpr BitsPerSecond kSlowestLink(100'000);
+
 /// Immutable after construction. Thread-safe for reading.
 class Cluster {
  public:
-  /// @throws ConfigError when the topology contradicts itself (dangling ends, zero rates, duplicate
-  /// names).
+  /// @throws ConfigError when the topology contradicts itself (dangling ends, duplicate names) or a
+  /// link that is up is slower than `kSlowestLink`.
   explicit Cluster(Topology topology);
   ~Cluster();
   Cluster(Cluster&&) noexcept;

@@ -24,8 +24,7 @@ void BuildSingleSwitch(const FabricSpec& spec, const Catalogue& catalogue, Topol
     fault.problem = "joins no NIC: the hosts have none, or all are on a network already";
     throw ConfigError(std::move(fault));
   }
-  const std::string model = spec.model.empty() ? "network-switch" : spec.model;
-  catalogue.Device(model, spec.where);
+  const std::string model = SwitchModelOf(spec, catalogue).name;
   const LinkModel* cable = catalogue.FindLink(LinkKind::kNetwork, 0);
   const auto hub = static_cast<DeviceId>(topology->devices.size());
   topology->devices.push_back(
@@ -48,6 +47,7 @@ void BuildSingleSwitch(const FabricSpec& spec, const Catalogue& catalogue, Topol
     std::swap(link.from, link.to);
     topology->links.push_back(link);
   }
+  WarnOfCrowdedSwitches(catalogue, hub, topology);
 }
 
 // Short forms that name a shape and the switches it is made of.
@@ -99,6 +99,73 @@ void BuildFabric(const FabricSpec& spec, const Catalogue& catalogue, Topology* t
   fault.expected = "one of " + JoinNames(known);
   fault.nearest = NearestName(spec.kind, known);
   throw ConfigError(std::move(fault));
+}
+
+const DeviceModel& SwitchModelOf(const FabricSpec& spec, const Catalogue& catalogue) {
+  const std::string name = spec.model.empty() ? "network-switch" : spec.model;
+  const DeviceModel* model = catalogue.FindDevice(name);
+  if (model != nullptr && model->kind == DeviceKind::kNetworkSwitch) return *model;
+  std::vector<std::string> known;
+  for (const DeviceModel& other : catalogue.devices()) {
+    if (other.kind == DeviceKind::kNetworkSwitch) known.push_back(other.name);
+  }
+  InputFault fault = spec.where;
+  if (!fault.field.starts_with("-t")) fault.field += ".model";
+  fault.value = name;
+  fault.problem = model == nullptr
+                      ? "unknown switch model"
+                      : fmt::format("is a {}, not a network switch:", Name(model->kind));
+  fault.expected = "one of " + JoinNames(known);
+  fault.nearest = NearestName(name, known);
+  // A NIC or a link speed in place of a switch: one whose ports are as fast.
+  for (const DeviceModel& other : catalogue.devices()) {
+    if (model == nullptr || !fault.nearest.empty() || model->port_rate.count() == 0) break;
+    if (other.kind == DeviceKind::kNetworkSwitch && other.port_rate == model->port_rate) {
+      fault.nearest = other.name;
+    }
+  }
+  throw ConfigError(std::move(fault));
+}
+
+std::vector<std::uint64_t> PortsInUse(const Topology& topology, const Catalogue& catalogue) {
+  constexpr std::uint64_t kMostParts = 4;
+  constexpr std::uint64_t kPort = 12;  // A port in parts: halves, thirds and quarters are whole.
+  std::vector<const DeviceModel*> models(topology.devices.size(), nullptr);
+  for (DeviceId id = 0; id < models.size(); ++id) {
+    const Device& device = topology.devices[id];
+    if (device.kind != DeviceKind::kNetworkSwitch) continue;
+    const DeviceModel* model = catalogue.FindDevice(device.model);
+    if (model != nullptr && model->ports != 0) models[id] = model;
+  }
+  std::vector<std::uint64_t> used(models.size(), 0);
+  for (const Link& link : topology.links) {
+    if (models[link.from] == nullptr || link.kind != LinkKind::kNetwork) continue;
+    const std::uint64_t port = models[link.from]->port_rate.count();
+    const std::uint64_t rate = std::max<std::uint64_t>(link.rate.count(), 1);
+    if (port == 0) {
+      used[link.from] += kPort;
+    } else if (rate >= port) {
+      used[link.from] += kPort * ((rate + port - 1) / port);
+    } else {
+      used[link.from] += kPort / std::min(kMostParts, port / rate);
+    }
+  }
+  for (std::uint64_t& ports : used) ports = (ports + kPort - 1) / kPort;
+  return used;
+}
+
+void WarnOfCrowdedSwitches(const Catalogue& catalogue, DeviceId first, Topology* topology) {
+  const std::vector<std::uint64_t> used = PortsInUse(*topology, catalogue);
+  for (DeviceId id = first; id < used.size(); ++id) {
+    if (used[id] == 0) continue;
+    const Device& device = topology->devices[id];
+    const DeviceModel& model = *catalogue.FindDevice(device.model);
+    if (used[id] <= model.ports) continue;
+    topology->warnings.push_back(
+        fmt::format("{}: its links take {} ports, and {} has {}: it stands for an ideal switch of "
+                    "that kind with as many as it needs",
+                    device.name, used[id], model.name, model.ports));
+  }
 }
 
 std::optional<BitsPerSecond> PortRate(const Device& nic, const Catalogue& catalogue) {

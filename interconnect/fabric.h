@@ -31,6 +31,18 @@ std::vector<std::string> FabricNames();
 /// @throws ConfigError on an unknown kind (the message lists the known ones) or option.
 void BuildFabric(const FabricSpec& spec, const Catalogue& catalogue, Topology* topology);
 
+/// The model that a fabric is to be made of; the generic switch when the specification names none.
+/// @throws ConfigError when it is no network switch: the message lists those and the nearest.
+const DeviceModel& SwitchModelOf(const FabricSpec& spec, const Catalogue& catalogue);
+
+/// By device, the ports of its product that the links out of a network switch take, rounded up: a
+/// link slower than a port shares it with up to three others (breakout cable), a faster one takes
+/// several. 0 for other devices and where the model has no number of ports.
+std::vector<std::uint64_t> PortsInUse(const Topology& topology, const Catalogue& catalogue);
+
+/// Warns of network switches, from device `first` on, with more links than their model has ports.
+void WarnOfCrowdedSwitches(const Catalogue& catalogue, DeviceId first, Topology* topology);
+
 /// Rate of a NIC's network port: its "speed" attribute in Mb/s (0 or less counts as 10,000, as NCCL
 /// reads it), else its model's. Nothing when neither says.
 std::optional<BitsPerSecond> PortRate(const Device& nic, const Catalogue& catalogue);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <numeric>
 #include <set>
@@ -32,10 +33,10 @@ class Weaver {
       fault.nearest = NearestName(name, known);
       throw ConfigError(std::move(fault));
     }
-    model_ = spec.model.empty() ? "network-switch" : spec.model;
-    const DeviceModel& model = catalogue.Device(model_, spec.where);
-    forwarding_ = model.forwarding_latency;
-    radix_ = model.ports != 0 ? model.ports : kStandardRadix;
+    model_ = &SwitchModelOf(spec, catalogue);
+    forwarding_ = model_->forwarding_latency;
+    radix_ = model_->ports != 0 ? model_->ports : kStandardRadix;
+    first_switch_ = static_cast<DeviceId>(topology->devices.size());
     const LinkModel* cable = catalogue.FindLink(LinkKind::kNetwork, 0);
     cable_latency_ = spec.latency ? *spec.latency : cable->latency;
     ports_ = FreeNetworkPorts(*topology);
@@ -131,10 +132,21 @@ class Weaver {
     return fastest;
   }
 
+  // Refuses a shape by its figures before it is built; `option` is what makes it so large. Counts
+  // may be rounded: beyond 2^53 all are too many.
+  void CheckSize(const std::string& option, double switches, double cables) const {
+    if (switches > static_cast<double>(kMostSwitches)) {
+      Refuse(option, "makes too many switches:", fmt::format("at most {}", kMostSwitches));
+    }
+    if (2 * cables > static_cast<double>(kMostFabricLinks)) {
+      Refuse(option, "makes too many links:",
+             fmt::format("at most {}, each direction counts", kMostFabricLinks));
+    }
+  }
   DeviceId AddSwitch(std::string name) {
     if (++switches_ > kMostSwitches) Refuse("", "makes more than 1,000,000 switches");
     topology_->devices.push_back(
-        {.name = std::move(name), .kind = DeviceKind::kNetworkSwitch, .model = model_});
+        {.name = std::move(name), .kind = DeviceKind::kNetworkSwitch, .model = model_->name});
     return static_cast<DeviceId>(topology_->devices.size() - 1);
   }
   void Cable(DeviceId a, DeviceId b, BitsPerSecond rate, Picoseconds latency,
@@ -194,11 +206,32 @@ class Weaver {
     return std::max<std::uint64_t>((capacity + rate - 1) / rate, 1);
   }
 
+  // No switch may need more ports than its model has. `options`: those that decide how many it
+  // needs, the likeliest first; `larger`: a shape for more hosts.
+  void CheckPorts(std::initializer_list<const char*> options, const char* larger) const {
+    if (model_->ports == 0) return;
+    const std::vector<std::uint64_t> used = PortsInUse(*topology_, catalogue_);
+    for (DeviceId id = first_switch_; id < used.size(); ++id) {
+      if (used[id] <= model_->ports) continue;
+      const auto* given = std::find_if(options.begin(), options.end(),
+                                       [this](const char* o) { return Find(o) != nullptr; });
+      InputFault fault = given != options.end() ? At(*given) : spec_.where;
+      if (given == options.end()) fault.value = spec_.kind;
+      fault.problem = fmt::format("gives {} {} ports, and {} has {}:", device(id).name, used[id],
+                                  model_->name, model_->ports);
+      fault.expected = fmt::format(
+          "fewer by {}; a model with more ports; {}; or no model: a generic switch has no limit",
+          fmt::join(options, ", "), larger);
+      throw ConfigError(std::move(fault));
+    }
+  }
+
  private:
   const FabricSpec& spec_;
   const Catalogue& catalogue_;
   Topology* topology_;
-  std::string model_;
+  const DeviceModel* model_ = nullptr;
+  DeviceId first_switch_ = 0;
   Picoseconds forwarding_;
   Picoseconds cable_latency_;
   std::uint64_t radix_ = 0;
@@ -211,6 +244,8 @@ void JoinToSpines(Weaver* weaver, std::span<const DeviceId> leaves, std::uint64_
                   std::uint64_t spines) {
   const std::uint64_t cables = weaver->CablesFor(capacity);
   const auto width = static_cast<std::uint32_t>(std::max<std::uint64_t>(cables / spines, 1));
+  weaver->CheckSize("spines", static_cast<double>(spines),
+                    static_cast<double>(spines) * static_cast<double>(leaves.size()));
   for (std::uint64_t s = 0; s < spines; ++s) {
     const DeviceId spine = weaver->AddSwitch("spine" + std::to_string(s));
     for (const DeviceId leaf : leaves) {
@@ -231,8 +266,11 @@ void BuildLeafSpine(const FabricSpec& spec, const Catalogue& catalogue, Topology
     for (const DeviceId port : groups[l]) weaver.Attach(port, leaves.back());
   }
   const std::uint64_t capacity = weaver.UpCapacity(groups);
-  if (leaves.size() == 1) return;
-  JoinToSpines(&weaver, leaves, capacity, weaver.Count("spines", weaver.CablesFor(capacity)));
+  if (leaves.size() > 1) {
+    JoinToSpines(&weaver, leaves, capacity, weaver.Count("spines", weaver.CablesFor(capacity)));
+  }
+  weaver.CheckPorts({"ports_per_leaf", "hosts_per_leaf", "uplinks", "spines", "oversubscription"},
+                    "kind: fat-tree for a third tier");
 }
 
 void BuildFatTree(const FabricSpec& spec, const Catalogue& catalogue, Topology* topology) {
@@ -246,6 +284,8 @@ void BuildFatTree(const FabricSpec& spec, const Catalogue& catalogue, Topology* 
   const std::uint64_t leaf_up = weaver.UpCapacity(groups);
   const std::uint64_t aggregations = weaver.CablesFor(leaf_up);
   const Picoseconds latency = weaver.Latency("uplink_latency");
+  weaver.CheckSize("uplinks", static_cast<double>(aggregations) * static_cast<double>(pods),
+                   static_cast<double>(aggregations) * static_cast<double>(groups.size()));
   std::vector<std::vector<DeviceId>> planes(aggregations);  // Aggregation a of every pod.
   for (std::uint64_t p = 0; p < pods; ++p) {
     const std::string pod = "pod" + std::to_string(p) + "/";
@@ -261,10 +301,18 @@ void BuildFatTree(const FabricSpec& spec, const Catalogue& catalogue, Topology* 
       }
     }
   }
-  if (pods == 1) return;
+  const auto check = [&] {
+    weaver.CheckPorts({"ports_per_leaf", "hosts_per_leaf", "leaves_per_pod", "uplinks",
+                       "oversubscription", "core_oversubscription"},
+                      "kind: dragonfly");
+  };
+  if (pods == 1) return check();
   const auto up = static_cast<std::uint64_t>(static_cast<double>(leaf_up / aggregations * per_pod) /
                                              weaver.Ratio("core_oversubscription"));
   const std::uint64_t cores = weaver.CablesFor(up);
+  weaver.CheckSize(
+      "leaves_per_pod", static_cast<double>(aggregations) * static_cast<double>(cores),
+      static_cast<double>(aggregations) * static_cast<double>(cores) * static_cast<double>(pods));
   for (std::uint64_t a = 0; a < aggregations; ++a) {
     for (std::uint64_t c = 0; c < cores; ++c) {
       const DeviceId core = weaver.AddSwitch("core" + std::to_string(a * cores + c));
@@ -273,6 +321,7 @@ void BuildFatTree(const FabricSpec& spec, const Catalogue& catalogue, Topology* 
       }
     }
   }
+  check();
 }
 
 // NICs of equal index across hosts share leaves; the spine, when there is one, joins all of them.
@@ -300,8 +349,11 @@ void BuildRailOptimised(const FabricSpec& spec, const Catalogue& catalogue, Topo
                   "larger ports_per_leaf, or spine: yes");
   }
   const std::uint64_t capacity = weaver.UpCapacity(groups);
-  if (!spine || leaves.size() == 1) return;
-  JoinToSpines(&weaver, leaves, capacity, weaver.Count("spines", weaver.CablesFor(capacity)));
+  if (spine && leaves.size() > 1) {
+    JoinToSpines(&weaver, leaves, capacity, weaver.Count("spines", weaver.CablesFor(capacity)));
+  }
+  weaver.CheckPorts({"ports_per_leaf", "hosts_per_leaf", "uplinks", "spines", "oversubscription"},
+                    "kind: fat-tree for a third tier");
 }
 
 // Cables between groups: every pair gets the same number, each end goes round its members.
@@ -317,6 +369,9 @@ void JoinGroups(Weaver* weaver, const std::vector<std::vector<DeviceId>>& member
         fmt::format("gives a group {} ways out, for {} other groups", ends, groups - 1),
         fmt::format("at least {}", (groups - 2 + members[0].size()) / members[0].size()));
   }
+  weaver->CheckSize("global_links", 0,
+                    static_cast<double>(groups) * static_cast<double>(groups - 1) / 2 *
+                        static_cast<double>(per_pair));
   const BitsPerSecond rate = weaver->Rate("global_rate", weaver->FastestPort());
   const Picoseconds latency = weaver->Latency("global_latency");
   std::vector<std::uint64_t> next(groups, 0);
@@ -344,6 +399,9 @@ void BuildDragonfly(const FabricSpec& spec, const Catalogue& catalogue, Topology
   const auto ports = weaver.ports();
   const std::uint64_t per_group = routers * per_router;
   std::vector<std::vector<DeviceId>> groups((ports.size() + per_group - 1) / per_group);
+  const double all_routers = static_cast<double>(groups.size()) * static_cast<double>(routers);
+  weaver.CheckSize("routers_per_group", all_routers,
+                   all_routers * static_cast<double>(routers - 1) / 2);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     for (std::uint64_t r = 0; r < routers; ++r) {
       groups[g].push_back(weaver.AddSwitch(fmt::format("group{}/router{}", g, r)));
@@ -357,6 +415,8 @@ void BuildDragonfly(const FabricSpec& spec, const Catalogue& catalogue, Topology
     }
   }
   JoinGroups(&weaver, groups, global);
+  weaver.CheckPorts({"ports_per_router", "routers_per_group", "global_links"},
+                    "kind: dragonfly-plus");
 }
 
 // A group is a leaf-spine; its spines hold the ways to other groups. Source: Shpiner et al.,
@@ -374,6 +434,11 @@ void BuildDragonflyPlus(const FabricSpec& spec, const Catalogue& catalogue, Topo
   const auto ports = weaver.ports();
   const std::uint64_t per_group = leaf_count * per_leaf;
   std::vector<std::vector<DeviceId>> spines((ports.size() + per_group - 1) / per_group);
+  const auto all_leaves = static_cast<double>(spines.size()) * static_cast<double>(leaf_count);
+  weaver.CheckSize(
+      "spines_per_group",
+      all_leaves + static_cast<double>(spines.size()) * static_cast<double>(spine_count),
+      all_leaves * static_cast<double>(spine_count));
   for (std::size_t g = 0; g < spines.size(); ++g) {
     for (std::uint64_t s = 0; s < spine_count; ++s) {
       spines[g].push_back(weaver.AddSwitch(fmt::format("group{}/spine{}", g, s)));
@@ -388,6 +453,8 @@ void BuildDragonflyPlus(const FabricSpec& spec, const Catalogue& catalogue, Topo
     }
   }
   JoinGroups(&weaver, spines, global);
+  weaver.CheckPorts({"ports_per_leaf", "leaves_per_group", "spines_per_group", "global_links"},
+                    "kind: fat-tree");
 }
 
 // One router per host (or per `ports_per_router` ports), first side fastest. A side of 1 has no
@@ -443,6 +510,7 @@ void BuildGrid(const FabricSpec& spec, const Catalogue& catalogue, Topology* top
     }
     stride *= side;
   }
+  weaver.CheckPorts({"ports_per_router", "sides"}, "fewer hosts at a router");
 }
 void BuildTorus(const FabricSpec& spec, const Catalogue& catalogue, Topology* topology) {
   BuildGrid(spec, catalogue, topology, true);

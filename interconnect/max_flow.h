@@ -9,8 +9,8 @@
 namespace windtunnel {
 
 /// Largest total rate from all `sources` to all `sinks` over links that are up. Devices between
-/// them may pass on any traffic. Contract: the two sets do not overlap. Cost: grows with links
-/// times devices in the worst case; a 4,096-GPU single-switch cluster takes well under a second.
+/// them may pass on any traffic. Contract: the two sets do not overlap. Cost: the links once per
+/// length of way that carries something; 65,536 GPUs on one switch take some 50 ms.
 BitsPerSecond MaxFlow(const Topology& topology, std::span<const DeviceId> sources,
                       std::span<const DeviceId> sinks);
 

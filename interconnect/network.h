@@ -64,7 +64,10 @@ class Network {
 
   virtual void set_client(NetworkClient* client) = 0;
   virtual EventQueue& queue() = 0;
-  /// Per link of the topology, since the last Reset.
+  /// The caller's job is over at this instant: what others still send or repeat does not count in
+  /// `link_use` until the next Reset, and a frame on a wire counts as busy up to now.
+  virtual void EndOfRun() {}
+  /// Per link of the topology, since the last Reset and until `EndOfRun`.
   virtual std::span<const LinkUse> link_use() const = 0;
   /// Messages sent and not yet delivered.
   virtual std::uint64_t open_messages() const = 0;

@@ -345,6 +345,7 @@ bool PacketEngine::ServeLane(std::uint32_t link_id, Lane& lane, SimTime now) {
   const bool broken = lossy_ && messages_[message_id].kind == MessageKind::kPlain &&
                       Breaks(link_id, link.sized_frames, booking);
   if (broken && link.options.link_replay) Replay(link_id, payload, wire, booking);
+  link.booked = payload;
   LinkUse& use = use_[link_id];
   use.payload += payload;
   use.wire += wire;
@@ -621,6 +622,26 @@ void PacketEngine::CountArrived(std::uint32_t message_id, SimTime last_in) {
     order.first = messages_[done].next_open;
     order.last_delivered = std::max(order.last_delivered, messages_[done].last_in);
     Schedule(order.last_delivered, EventKind::kDelivered, done);
+  }
+}
+
+void PacketEngine::EndOfRun() {
+  if (!ended_use_.empty()) return;
+  ended_use_ = use_;
+  const SimTime now = queue_.now();
+  for (std::size_t id = 0; id < links_.size(); ++id) {
+    const LinkTiming& timing = links_[id].timing;
+    if (timing.wire_free() <= now) continue;
+    LinkUse& use = ended_use_[id];
+    const Picoseconds rest = timing.wire_free() - now;
+    use.busy = use.busy - rest;
+    // Whole frames of the last burst that have not begun.
+    const Bytes full = timing.options().max_payload;
+    const std::uint64_t frames = std::min(rest.count() / timing.WireTime(full).count(),
+                                          links_[id].booked.count() / full.count());
+    use.payload = use.payload - frames * full;
+    use.wire = use.wire - frames * timing.WireSize(full);
+    use.packets -= frames;
   }
 }
 

@@ -182,7 +182,10 @@ class PacketEngine final : public EventHandler {
   void set_client(NetworkClient* client) { client_ = client; }
   void set_observer(WireObserver* observer) { observer_ = observer; }
   EventQueue& queue() { return queue_; }
-  std::span<const LinkUse> link_use() const { return use_; }
+  /// Keeps the counters as they are at this instant until the next Reset. A burst on a wire counts
+  /// as busy up to now and with the frames that have begun.
+  void EndOfRun();
+  std::span<const LinkUse> link_use() const { return ended_use_.empty() ? use_ : ended_use_; }
   std::uint64_t open_messages() const { return open_messages_; }
   /// Frames sent, summed over links.
   std::uint64_t packets() const;
@@ -193,6 +196,8 @@ class PacketEngine final : public EventHandler {
   std::uint64_t arrivals() const { return arrivals_; }
   /// Events of ours that are scheduled.
   std::uint64_t pending_events() const { return pending_; }
+  /// Why nothing moves, in at most some 2 KB: one circle of links that wait for one another,
+  /// examples of what waits, counts of the rest. Empty when nothing is stuck.
   std::string DescribeStall() const;
   /// @throws InternalError when credits are missing. Contract: no open message.
   void Reset();
@@ -316,6 +321,7 @@ class PacketEngine final : public EventHandler {
     std::uint32_t flight_last = kNone;
     std::uint64_t waiting = 0;  ///< Payload bytes in transit queues.
     std::uint64_t largest = 1;  ///< Largest burst so far on the wire: the arbiter's quantum.
+    Bytes booked;               ///< Payload of the last burst on the wire.
     Bytes sized_payload{UINT64_MAX};
     Bytes sized_wire;
     std::uint64_t sized_frames = 0;
@@ -396,6 +402,15 @@ class PacketEngine final : public EventHandler {
     std::uint32_t arrived = 0;
     SimTime tail;
   };
+
+  /// A virtual channel of a link that somebody wants.
+  struct StalledLane {
+    std::uint32_t link;
+    std::uint8_t number;
+    const Lane* lane;
+  };
+  std::vector<StalledLane> StalledLanes() const;  ///< packet_engine_stall.cc.
+  std::string DescribeCircle(std::vector<StalledLane>* stalled) const;
 
   enum class HopStart : std::uint8_t { kSource, kTransit, kMerged };
   Route MakeRoute(std::span<const std::uint32_t> links, HopStart start, std::uint32_t in_link,
@@ -488,6 +503,7 @@ class PacketEngine final : public EventHandler {
   std::vector<OpenOrder> open_orders_;  ///< One per route.
   std::vector<LinkState> links_;
   std::vector<LinkUse> use_;
+  std::vector<LinkUse> ended_use_;  ///< As EndOfRun found it; empty before.
   std::vector<Queue> queues_;
   std::vector<DeficitRoundRobin::Member> members_;  ///< One per queue.
   std::vector<Hop> hops_;

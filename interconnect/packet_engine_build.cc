@@ -1,4 +1,4 @@
-// What the engine is built from, how it is read when it stands still, and its return to the start.
+// What the engine is built from, and its return to the start.
 
 #include <algorithm>
 #include <limits>
@@ -144,6 +144,17 @@ PacketEngine::Route PacketEngine::MakeRoute(std::span<const std::uint32_t> links
       route.longest = std::min(route.longest, BurstBelowThresholds(link));
     }
   }
+  // The smallest burst is one frame of the link with the largest frames.
+  for (const std::uint32_t id : links) {
+    const LinkState& link = links_[id];
+    const Bytes buffer = link.options.buffer;
+    if (!link.credited || buffer.count() == 0 || link.timing.WireSize(route.unit) <= buffer)
+      continue;
+    throw ConfigError({.field = "link-buffer",
+                       .value = FormatSize(buffer),
+                       .problem = "holds no frame of the way over " + link.options.name + ":",
+                       .expected = "at least " + FormatSize(link.timing.WireSize(route.unit))});
+  }
   return route;
 }
 
@@ -250,57 +261,6 @@ void PacketEngine::MakeRoom(Route& route, Bytes burst) {
   }
 }
 
-std::string PacketEngine::DescribeStall() const {
-  std::string text;
-  for (const LinkState& link : links_) {
-    for (std::uint32_t i = 0; i < link.options.virtual_channels; ++i) {
-      const Lane& lane = i == 0 ? link.lane : link.more_lanes[i - 1];
-      if (lane.arbiter.empty()) continue;
-      text += "link " + link.options.name;
-      if (link.options.virtual_channels > 1) text += ", virtual channel " + std::to_string(i);
-      text += ": ";
-      lane.arbiter.ForEach(members_, [&](std::uint32_t id) {
-        const Queue& queue = queues_[id];
-        text += queue.source             ? "a source"
-                : queue.in_link == kNone ? "a reduction"
-                                         : links_[queue.in_link].options.name;
-        text += " waits with " + FormatSize(NextPayload(queue)) + "; ";
-      });
-      if (link.credited) {
-        text += "credits: " + FormatSize(lane.credits.available()) + " of " +
-                FormatSize(lane.credits.capacity()) + " free, " + FormatSize(lane.credits.held()) +
-                " held by the receiver, " + FormatSize(lane.credits.returning()) +
-                " on the way back\n";
-      } else {
-        text += link.paused ? "paused by the receiver, where " +
-                                  FormatSize(link.ingress.waiting()) + " wait\n"
-                            : "not paused\n";
-      }
-    }
-  }
-  for (const Endpoint& endpoint : endpoints_) {
-    const Queue& queue = queues_[endpoint.queue];
-    if (!endpoint.parked || endpoint.timed || queue.first == kNone) continue;
-    text += "link " + links_[queue.link].options.name + ": a source waits with " +
-            FormatSize(NextPayload(queue)) + " for acknowledgements, " +
-            FormatSize(endpoint.in_flight) + " of its window of " + FormatSize(endpoint.window) +
-            " under way\n";
-  }
-  for (const Message& message : messages_) {
-    if (message.merge == kNone || message.delivered) continue;
-    const Group& group = groups_[message.group];
-    const std::vector<MergeSlot>& slots = merges_[message.merge];
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      const std::uint32_t want = group.nodes[i % group.nodes.size()].inputs;
-      if (slots[i].arrived == 0 || slots[i].arrived == want) continue;
-      text += "reduction of group " + std::to_string(message.group) + " has data of " +
-              std::to_string(slots[i].arrived) + " of " + std::to_string(want) + " members\n";
-      break;
-    }
-  }
-  return text;
-}
-
 void PacketEngine::Reset() {
   WT_CHECK(open_messages_ == 0) << open_messages_ << " messages open";
   WT_CHECK(background_messages_ == 0) << background_messages_ << " background messages open";
@@ -337,6 +297,7 @@ void PacketEngine::Reset() {
     }
   }
   std::fill(use_.begin(), use_.end(), LinkUse{});
+  ended_use_.clear();
 }
 
 }  // namespace windtunnel

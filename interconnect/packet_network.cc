@@ -463,6 +463,7 @@ void PacketNetwork::SendGroup(GroupId group, Bytes size, std::uint64_t token) {
 }
 void PacketNetwork::set_client(NetworkClient* client) { impl_->engine.set_client(client); }
 EventQueue& PacketNetwork::queue() { return impl_->queue; }
+void PacketNetwork::EndOfRun() { impl_->engine.EndOfRun(); }
 std::span<const LinkUse> PacketNetwork::link_use() const { return impl_->engine.link_use(); }
 std::uint64_t PacketNetwork::open_messages() const { return impl_->engine.open_messages(); }
 std::string PacketNetwork::DescribeStall() const { return impl_->engine.DescribeStall(); }

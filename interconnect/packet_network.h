@@ -100,6 +100,7 @@ class PacketNetwork final : public Network {
   void SendGroup(GroupId group, Bytes size, std::uint64_t token) override;
   void set_client(NetworkClient* client) override;
   EventQueue& queue() override;
+  void EndOfRun() override;
   std::span<const LinkUse> link_use() const override;
   std::uint64_t open_messages() const override;
   std::string DescribeStall() const override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "interconnect/wire_format.h"
 #include "sim/parse_units.h"
 
 namespace windtunnel {
@@ -312,6 +313,24 @@ constexpr Key kKeys[] = {
      [](const Setting& s, Options& o) { o.retry.seed = ParseCount(s.value, s.where); }},
 };
 
+/// A link whose buffer holds no full frame never carries one.
+void CheckLinkBuffer(Bytes buffer, const InputFault& where, const Topology& topology) {
+  for (LinkId id = 0; id < topology.links.size(); ++id) {
+    const Link& link = topology.links[id];
+    if (link.down) continue;
+    const WireFormat format = LinkWireFormat(topology, id);
+    const Bytes frame = format.Wire(Bytes(format.max_payload));
+    if (frame <= buffer) continue;
+    InputFault fault = where;
+    fault.field += " link-buffer";
+    fault.value = FormatSize(buffer);
+    fault.problem = "holds no frame of " + topology.devices[link.from].name + " -> " +
+                    topology.devices[link.to].name + ":";
+    fault.expected = "at least " + FormatSize(frame);
+    throw ConfigError(std::move(fault));
+  }
+}
+
 const std::vector<std::string>& KeyNames() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
@@ -356,11 +375,15 @@ void ApplyPacketOptions(std::string_view text, const InputFault& where, const To
     const std::string_view name = item.substr(0, equals);
     Setting setting{.where = where, .topology = &topology};
     setting.value = item;
-    if (equals == std::string_view::npos) {
-      setting.Refuse("has no value", "KEY=VALUE[,KEY=VALUE...]", NearestName(name, KeyNames()));
-    }
     const auto* const key = std::find_if(std::begin(kKeys), std::end(kKeys),
                                          [&](const Key& entry) { return entry.key.key == name; });
+    if (equals == std::string_view::npos) {
+      if (key != std::end(kKeys)) {
+        setting.Refuse("has no value",
+                       std::string(key->key.key) + "=" + std::string(key->key.value));
+      }
+      setting.Refuse("has no value", "KEY=VALUE[,KEY=VALUE...]", NearestName(name, KeyNames()));
+    }
     if (key == std::end(kKeys)) {
       setting.value = name;
       setting.Refuse("unknown key", "one of " + JoinNames(KeyNames()),
@@ -370,6 +393,7 @@ void ApplyPacketOptions(std::string_view text, const InputFault& where, const To
     setting.value = item.substr(equals + 1);
     key->apply(setting, *options);
   }
+  if (options->link_buffer.count() != 0) CheckLinkBuffer(options->link_buffer, where, topology);
   const EcnOptions& ecn = options->ecn;
   if (ecn.kmin.count() != 0 && ecn.kmax.count() != 0 && ecn.kmax <= ecn.kmin) {
     InputFault fault = where;
@@ -379,6 +403,44 @@ void ApplyPacketOptions(std::string_view text, const InputFault& where, const To
     fault.expected = "more than " + FormatSize(ecn.kmin);
     throw ConfigError(std::move(fault));
   }
+}
+
+std::vector<std::string> SettingsWithoutEffect(std::string_view text, const Topology& topology) {
+  bool network = false;
+  bool roce = false;
+  bool ethernet = false;
+  for (LinkId id = 0; id < topology.links.size(); ++id) {
+    if (topology.links[id].kind != LinkKind::kNetwork || topology.links[id].down) continue;
+    const std::string_view protocol = LinkProtocol(topology, id);
+    network = true;
+    roce = roce || protocol == "roce";
+    ethernet = ethernet || protocol == "ethernet";
+  }
+  constexpr std::string_view kAnyNetwork[] = {
+      "window", "nic-post",    "nic-rate", "step",   "step-window",
+      "split",  "queue-pairs", "qp-paths", "jitter", "cut-through"};
+  std::vector<std::string> found;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view item = text.substr(0, comma);
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    const std::string_view name = item.substr(0, item.find('='));
+    const auto of = [&](std::string_view family) {
+      return name == family || (name.starts_with(family) && name[family.size()] == '-');
+    };
+    const char* needed = nullptr;
+    if ((of("pfc") || of("ecn") || of("dcqcn")) && !roce) needed = "RoCE";
+    if ((of("tcp") || of("grpc")) && !ethernet) needed = "Ethernet (TCP)";
+    if (name == "switch-buffer" && !roce && !ethernet) needed = "RoCE or Ethernet";
+    if (std::find(std::begin(kAnyNetwork), std::end(kAnyNetwork), name) != std::end(kAnyNetwork) &&
+        !network) {
+      needed = "network";
+    }
+    if (needed == nullptr) continue;
+    found.push_back("--network " + std::string(item) + " has no effect: the cluster has no " +
+                    needed + " links");
+  }
+  return found;
 }
 
 PacketNetwork::Options PacketOptionsOf(const Topology& topology) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "interconnect/packet_network.h"
 #include "interconnect/topology.h"
@@ -35,6 +36,10 @@ inline void ApplyPacketOptions(std::string_view text, std::string_view flag,
                                const Topology& topology, PacketNetwork::Options* options) {
   ApplyPacketOptions(text, InputFault{.field = std::string(flag)}, topology, options);
 }
+
+/// One line per setting of `text` that cannot matter on this cluster, such as tcp=on on InfiniBand.
+/// Contract: `ApplyPacketOptions` took the text.
+std::vector<std::string> SettingsWithoutEffect(std::string_view text, const Topology& topology);
 
 /// The defaults with what the topology says: attribute "network" of its switches (`fabric.network`
 /// in a file), each text once, in file order.

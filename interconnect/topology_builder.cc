@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "interconnect/cluster.h"
 #include "interconnect/fabric.h"
 #include "interconnect/packet_options.h"
 #include "sim/parse_units.h"
@@ -286,6 +287,10 @@ class HostReader {
     if (link.width == 0) link.width = model != nullptr ? model->default_width : 1;
     if (!entry.rate().empty()) {
       link.rate = ParseRate(entry.rate(), Where(path + ".rate"));
+      if (link.rate < kSlowestLink && !entry.down()) {
+        Refuse(Where(path + ".rate"), entry.rate(), "is too low to be simulated:",
+               fmt::format("at least {} kb/s, or down: true", kSlowestLink.count() / 1000));
+      }
     } else if (model != nullptr) {
       link.rate = DefaultRate(link, *model, where);
     }
@@ -487,6 +492,7 @@ Topology BuildTopology(const proto::TopologyFile& file, const proto::FieldLines&
       }
     }
   }
+  if (!file.has_fabric()) WarnOfCrowdedSwitches(catalogue, 0, &out);
   for (const Device& device : out.devices) {
     const auto network = device.attributes.find("network");
     if (network == device.attributes.end() || file.has_fabric()) continue;

@@ -111,7 +111,12 @@ VcdSink::VcdSink(std::ostream& out, Bytes limit, const std::vector<std::string>&
   }
   head += "$upscope $end\n$enddefinitions $end\n#0\n";
   for (const std::string& code : codes_) head += "0" + code + "\n";
-  text_.Write(head, kVcdReserve);
+  if (!text_.Write(head, kVcdReserve)) {
+    throw ConfigError({.field = "limit of the VCD file",
+                       .value = fmt::to_string(limit.count()),
+                       .problem = "has no room for the names of the signals:",
+                       .expected = fmt::format("at least {} bytes", head.size() + kVcdReserve)});
+  }
 }
 
 void VcdSink::Change(SimTime at, std::uint32_t index, bool high) {

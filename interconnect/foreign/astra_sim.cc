@@ -115,6 +115,16 @@ Topology ReadAstraSim(std::string_view text, std::string_view file_name) {
     }
     latencies.push_back(FromMicroseconds(ns * 1e-3));
   }
+  double devices = static_cast<double>(total);
+  double cables = 0;
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    const auto n = static_cast<double>(counts[d]);
+    const double groups = static_cast<double>(total) / n;
+    const std::string& kind = lists[0].items[d];
+    if (kind == "Switch") devices += groups;
+    cables += groups * (kind == "FullyConnected" ? n * (n - 1) / 2 : n);
+    builder.CheckSize(lists[1].line, "npus_count", lists[1].items[d], devices, cables);
+  }
   for (std::uint64_t i = 0; i < total; ++i) {
     builder.AddEndpoint("npu" + std::to_string(i), static_cast<std::uint32_t>(i), 0, relay);
   }

@@ -33,6 +33,11 @@ class Builder {
   [[noreturn]] void Fail(std::uint64_t line, std::string field, std::string_view value,
                          std::string problem, std::string expected = {}) const;
 
+  /// Refuses a network of too many devices or cables by its description, before any is built.
+  /// Counts may be rounded: beyond 2^53 all are too many.
+  void CheckSize(std::uint64_t line, std::string field, std::string_view value, double devices,
+                 double cables) const;
+
   DeviceId AddEndpoint(std::string name, std::uint32_t node, std::uint32_t index, bool relay);
   DeviceId AddSwitch(std::string name, DeviceKind kind = DeviceKind::kNetworkSwitch);
   /// A link each way.

@@ -53,6 +53,18 @@ void Builder::Fail(std::uint64_t line, std::string field, std::string_view value
   throw ConfigError(std::move(fault));
 }
 
+void Builder::CheckSize(std::uint64_t line, std::string field, std::string_view value,
+                        double devices, double cables) const {
+  if (devices > static_cast<double>(kMostDevices)) {
+    Fail(line, std::move(field), value,
+         "makes too many devices:", "at most " + std::to_string(kMostDevices));
+  }
+  if (2 * cables > static_cast<double>(kMostLinks)) {
+    Fail(line, std::move(field), value, "makes too many links:",
+         "at most " + std::to_string(kMostLinks) + ", each direction counts");
+  }
+}
+
 DeviceId Builder::AddEndpoint(std::string name, std::uint32_t node, std::uint32_t index,
                               bool relay) {
   if (topology_.devices.size() >= kMostDevices) {

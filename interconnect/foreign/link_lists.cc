@@ -2,7 +2,9 @@
 // tiers of htsim. Rates are decimal bits per second per direction; every link is full duplex.
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "interconnect/foreign/foreign_builder.h"
 #include "sim/parse_units.h"
@@ -29,11 +31,59 @@ double ErrorRate(const Builder& builder, std::uint64_t line, std::string_view wo
   return rate;
 }
 
+/// A cable and its share of broken frames, as the file spells it.
+struct CableError {
+  DeviceId a, b;
+  bool network;
+  double rate;
+  std::string_view word;
+};
+
+/// Gives the packet level its error rates, both directions alike, as ns-3's back ends set them per
+/// packet: the commonest rate of network cables for all, the others by name.
+void CarryErrorRates(Builder* builder, const std::vector<CableError>& cables) {
+  constexpr std::size_t kMostByName = 1000;
+  std::map<std::string_view, std::size_t> counts;
+  std::size_t lossy = 0;
+  for (const CableError& cable : cables) {
+    if (cable.network) ++counts[cable.rate > 0 ? cable.word : "0"];
+    if (cable.rate > 0) ++lossy;
+  }
+  if (lossy == 0) return;
+  std::string_view common = "0";
+  for (const auto& [word, count] : counts) {
+    if (count > counts[common]) common = word;
+  }
+  std::string settings = common == "0" ? "" : "error-rate=" + std::string(common);
+  std::size_t by_name = 0;
+  Topology& topology = builder->topology();
+  for (const CableError& cable : cables) {
+    const std::string_view word = cable.rate > 0 ? cable.word : "0";
+    if (word == (cable.network ? common : "0")) continue;
+    ++by_name;
+    if (by_name > kMostByName) continue;
+    for (const auto& [from, to] : {std::pair{cable.a, cable.b}, std::pair{cable.b, cable.a}}) {
+      if (!settings.empty()) settings += ",";
+      settings += "error-rate=" + std::string(word) + "@" + topology.devices[from].name + "->" +
+                  topology.devices[to].name;
+    }
+  }
+  if (by_name > kMostByName) {
+    builder->Warn(std::to_string(lossy) +
+                  " links have an error rate, which is not taken over: " + std::to_string(by_name) +
+                  " differ from the commonest, at most " + std::to_string(kMostByName) + " may");
+    return;
+  }
+  topology.devices.front().attributes["network"] = settings;
+  builder->Note(std::to_string(lossy) +
+                " links have an error rate: at packet level their frames break by it");
+}
+
 // The lines of links: "source target rate latency error".
 void ReadLinks(Builder* builder, const std::vector<Line>& lines, std::size_t first,
                std::uint64_t expected) {
   std::uint64_t read = 0;
-  std::uint64_t lossy = 0;
+  std::vector<CableError> errors;
   const std::uint64_t devices = builder->topology().devices.size();
   for (std::size_t i = first; i < lines.size(); ++i) {
     const Line& line = lines[i];
@@ -50,7 +100,7 @@ void ReadLinks(Builder* builder, const std::vector<Line>& lines, std::size_t fir
     const DeviceId a = end(0);
     const DeviceId b = end(1);
     if (a == b) builder->Fail(line.number, "link", line.words[0], "joins a node to itself:");
-    if (ErrorRate(*builder, line.number, line.words[4]) > 0) ++lossy;
+    const double error = ErrorRate(*builder, line.number, line.words[4]);
     const auto is = [&](DeviceId id, DeviceKind kind) {
       return builder->topology().devices[id].kind == kind;
     };
@@ -58,6 +108,7 @@ void ReadLinks(Builder* builder, const std::vector<Line>& lines, std::size_t fir
     builder->AddCable(a, b, Rate(*builder, line.number, line.words[2]),
                       Latency(*builder, line.number, line.words[3]),
                       nvlink ? LinkKind::kNvlink : LinkKind::kNetwork);
+    errors.push_back({a, b, !nvlink, error, line.words[4]});
     // Endpoints that are joined without a switch have to pass traffic on.
     if (is(a, DeviceKind::kGpu) && is(b, DeviceKind::kGpu)) {
       builder->topology().devices[a].relay = builder->topology().devices[b].relay = true;
@@ -69,9 +120,7 @@ void ReadLinks(Builder* builder, const std::vector<Line>& lines, std::size_t fir
                   "links announced, " + std::to_string(read) + " listed:");
   }
   builder->Note("rates are decimal bits per second, one direction of a full-duplex link");
-  if (lossy > 0) {
-    builder->Warn(std::to_string(lossy) + " links have an error rate, which is not taken over");
-  }
+  CarryErrorRates(builder, errors);
 }
 
 std::uint64_t HeaderCount(const Builder& builder, const Line& line, std::size_t word,
@@ -261,17 +310,19 @@ Topology ReadHtsim(std::string_view text, std::string_view file_name) {
     return GigabitsPerSecond(tiers[t].gbps * tiers[t].bundle);
   };
   const auto latency = [&](std::size_t t) { return Nanoseconds(tiers[t].latency_ns); };
-  for (std::uint64_t i = 0; i < nodes; ++i) {
-    builder.AddEndpoint("node" + std::to_string(i), static_cast<std::uint32_t>(i), 0, false);
-  }
   std::vector<DeviceId> leaf_ids;
-  for (std::uint64_t l = 0; l < leaves; ++l) {
-    leaf_ids.push_back(builder.AddSwitch("tor" + std::to_string(l)));
-    for (std::uint64_t k = 0; k < tiers[0].down; ++k) {
-      builder.AddCable(static_cast<DeviceId>(l * tiers[0].down + k), leaf_ids.back(), rate(0),
-                       latency(0));
+  const auto build_leaves = [&] {
+    for (std::uint64_t i = 0; i < nodes; ++i) {
+      builder.AddEndpoint("node" + std::to_string(i), static_cast<std::uint32_t>(i), 0, false);
     }
-  }
+    for (std::uint64_t l = 0; l < leaves; ++l) {
+      leaf_ids.push_back(builder.AddSwitch("tor" + std::to_string(l)));
+      for (std::uint64_t k = 0; k < tiers[0].down; ++k) {
+        builder.AddCable(static_cast<DeviceId>(l * tiers[0].down + k), leaf_ids.back(), rate(0),
+                         latency(0));
+      }
+    }
+  };
   // Ports up of a switch spread evenly over the switches above; `bundle` cables make one port.
   const auto ports_up = [&](std::size_t t) {
     const std::uint64_t ports = tiers[t].up / tiers[t + 1].bundle;
@@ -287,8 +338,15 @@ Topology ReadHtsim(std::string_view text, std::string_view file_name) {
     if (ports == 0) builder.Fail(tiers[t].line, "Radix_Down", "", "is smaller than Bundle");
     return ports;
   };
+  const auto check = [&](std::size_t tier, std::uint64_t switches, double cables) {
+    builder.CheckSize(tiers[tier].line, "Tier", std::to_string(tier),
+                      static_cast<double>(nodes + leaves) + static_cast<double>(switches),
+                      static_cast<double>(nodes) + cables);
+  };
   if (tier_count == 2) {
     const std::uint64_t spines = ports_up(0);
+    check(1, spines, static_cast<double>(spines) * static_cast<double>(leaves));
+    build_leaves();
     for (std::uint64_t s = 0; s < spines; ++s) {
       const DeviceId id = builder.AddSwitch("core" + std::to_string(s));
       for (const DeviceId leaf : leaf_ids) builder.AddCable(leaf, id, rate(1), latency(1));
@@ -311,6 +369,9 @@ Topology ReadHtsim(std::string_view text, std::string_view file_name) {
       builder.Fail(tiers[2].line, "Radix_Down", std::to_string(tiers[2].down),
                    "does not fit the ports of the tier below");
     }
+    check(2, pods * aggs + cores,
+          static_cast<double>(pods) * static_cast<double>(aggs * pod_leaves + cores));
+    build_leaves();
     std::vector<DeviceId> agg_ids;
     for (std::uint64_t p = 0; p < pods; ++p) {
       for (std::uint64_t a = 0; a < aggs; ++a) {

@@ -22,6 +22,46 @@ constexpr std::uint64_t kFatPipeFlows = 1000;
 
 enum class Sharing : std::uint8_t { kShared, kSplitDuplex, kFatPipe };
 
+// What an element may hold. Source: simgrid/simgrid docs/source/XML_reference.rst and simgrid.dtd
+// of version 4.1, with the names that version 4 had.
+struct Form {
+  std::vector<std::string> attributes;
+  std::vector<std::string> children;  ///< Of elements that hold no platform of their own.
+};
+const std::map<std::string, Form, std::less<>>& Forms() {
+  static const std::map<std::string, Form, std::less<>> forms = [] {
+    const Form zone{{"id", "routing"}, {}};
+    const Form zone_route{{"src", "dst", "gw_src", "gw_dst", "symmetrical"}, {"link_ctn", "prop"}};
+    return std::map<std::string, Form, std::less<>>{
+        {"platform", {{"version"}, {}}},
+        {"zone", zone},
+        {"AS", zone},
+        {"host",
+         {{"id", "speed", "core", "pstate", "availability_file", "speed_file", "state_file",
+           "coordinates"},
+          {"prop", "disk", "mount"}}},
+        {"router", {{"id", "coordinates"}, {"prop"}}},
+        {"link",
+         {{"id", "bandwidth", "latency", "sharing_policy", "bandwidth_file", "latency_file",
+           "state_file"},
+          {"prop"}}},
+        {"route", {{"src", "dst", "symmetrical"}, {"link_ctn", "prop"}}},
+        {"zoneRoute", zone_route},
+        {"ASroute", zone_route},
+        {"link_ctn", {{"id", "direction"}, {}}},
+        {"cluster",
+         {{"id", "prefix", "suffix", "radical", "speed", "core", "bw", "lat", "sharing_policy",
+           "bb_bw", "bb_lat", "bb_sharing_policy", "loopback_bw", "loopback_lat", "limiter_link",
+           "router_id", "topology", "topo_parameters"},
+          {"prop"}}},
+        {"prop", {{"id", "value"}, {}}},
+        {"config", {{"id"}, {"prop"}}},
+        {"disk", {{"id", "read_bw", "write_bw"}, {"prop"}}},
+        {"mount", {{"storageId", "name"}, {}}}};
+  }();
+  return forms;
+}
+
 // A resource: traffic enters at `in` and leaves at `out`; index 0 is UP or the only way, 1 is DOWN.
 struct Resource {
   std::array<DeviceId, 2> in{};
@@ -49,10 +89,15 @@ class Reader {
     if (!version.starts_with("4")) {
       builder_.Fail(Line(platform), "platform.version", version, "is not known", "4 or 4.1");
     }
+    CheckAttributes(platform);
     for (const pugi::xml_node node : platform.children()) ReadElement(node, false, 0);
     for (const auto& [node, relay] : routes_) ReadRoute(node, relay);
     if (loopbacks_ > 0) {
       builder_.Note(std::to_string(loopbacks_) + " routes of a host to itself left out");
+    }
+    if (profiles_ > 0) {
+      builder_.Warn(std::to_string(profiles_) +
+                    " profiles over time (..._file) left out: hosts and links stay as they begin");
     }
     if (bare_numbers_ > 0) {
       builder_.Warn(std::to_string(bare_numbers_) +
@@ -76,6 +121,47 @@ class Reader {
     return 1 + static_cast<std::uint64_t>(std::count(end.begin(), end.end(), '\n'));
   }
   std::uint64_t Line(const pugi::xml_node& node) const { return LineOf(node.offset_debug()); }
+
+  [[noreturn]] void RefuseName(const pugi::xml_node& node, const char* name, const char* problem,
+                               const std::vector<std::string>& known) {
+    InputFault fault = builder_.At(Line(node), node.name(), name);
+    fault.problem = problem;
+    fault.expected = known.empty() ? "none" : "one of " + JoinNames(known);
+    fault.nearest = NearestName(name, known);
+    throw ConfigError(std::move(fault));
+  }
+  void CheckAttributes(const pugi::xml_node& node) {
+    const std::vector<std::string>& known = Forms().find(node.name())->second.attributes;
+    for (const pugi::xml_attribute attribute : node.attributes()) {
+      const std::string_view name = attribute.name();
+      if (std::find(known.begin(), known.end(), name) == known.end()) {
+        RefuseName(node, attribute.name(), "unknown attribute", known);
+      }
+      if (name.ends_with("_file")) ++profiles_;
+    }
+  }
+  // An element that holds none but small ones: properties, links of a route.
+  void CheckLeaf(const pugi::xml_node& node) {
+    CheckAttributes(node);
+    const std::vector<std::string>& known = Forms().find(node.name())->second.children;
+    for (const pugi::xml_node child : node.children()) {
+      if (child.type() != pugi::node_element) continue;
+      if (std::find(known.begin(), known.end(), child.name()) == known.end()) {
+        RefuseName(child, child.name(), "the element is not known here", known);
+      }
+      CheckLeaf(child);
+    }
+  }
+  // One of a few words; `standard` where the file does not say.
+  std::string Word(const pugi::xml_node& node, const char* attribute, const char* standard,
+                   const std::vector<std::string>& known) {
+    std::string word = node.attribute(attribute).as_string(standard);
+    if (std::find(known.begin(), known.end(), word) == known.end()) {
+      builder_.Fail(Line(node), std::string(node.name()) + "." + attribute, word, "is not known",
+                    JoinNames(known));
+    }
+    return word;
+  }
 
   std::string Need(const pugi::xml_node& node, const char* attribute) {
     const pugi::xml_attribute value = node.attribute(attribute);
@@ -159,7 +245,19 @@ class Reader {
     if (node.type() != pugi::node_element) return;
     const std::string name = node.name();
     if (depth > 64) builder_.Fail(Line(node), name, "", "is nested more than 64 deep");
-    if (name == "zone" || name == "AS") {
+    static const std::vector<std::string> kElements = {
+        "zone", "host", "router", "link", "route", "zoneRoute", "cluster", "prop", "config"};
+    const bool zone = name == "zone" || name == "AS";
+    if (!zone && name != "ASroute" &&
+        std::find(kElements.begin(), kElements.end(), name) == kElements.end()) {
+      RefuseName(node, node.name(), "the element is not supported", kElements);
+    }
+    if (zone) {
+      CheckAttributes(node);
+    } else {
+      CheckLeaf(node);
+    }
+    if (zone) {
       const std::string routing = Need(node, "routing");
       static const std::vector<std::string> known = {"Full",          "Floyd", "Dijkstra",
                                                      "DijkstraCache", "None",  "Cluster"};
@@ -184,9 +282,6 @@ class Reader {
       routes_.emplace_back(node, name != "route");
     } else if (name == "cluster") {
       ReadCluster(node);
-    } else if (name != "prop" && name != "config") {
-      builder_.Fail(Line(node), "", name, "the element is not supported",
-                    "zone, host, router, link, route, zoneRoute, cluster, prop");
     }
   }
 
@@ -214,12 +309,13 @@ class Reader {
       if (found == resources_.end()) {
         builder_.Fail(Line(part), "link_ctn.id", id, "no link has the name");
       }
-      const std::string direction = part.attribute("direction").value();
-      hops.emplace_back(&found->second, direction == "DOWN" ? 1 : 0);
+      const bool down = Word(part, "direction", "UP", {"UP", "DOWN", "NONE"}) == "DOWN";
+      hops.emplace_back(&found->second, down ? 1 : 0);
     }
     if (hops.empty()) builder_.Fail(Line(node), node.name(), "", "a route without links");
     Chain(from, hops, to);
-    if (std::string_view(node.attribute("symmetrical").as_string("YES")) == "NO") return;
+    const std::string both = Word(node, "symmetrical", "YES", {"YES", "NO", "yes", "no"});
+    if (both == "NO" || both == "no") return;
     std::vector<std::pair<const Resource*, std::size_t>> back;
     for (auto it = hops.rbegin(); it != hops.rend(); ++it)
       back.emplace_back(it->first, 1 - it->second);
@@ -286,6 +382,12 @@ class Reader {
     builder_.Fail(Line(cluster.node), "cluster.topo_parameters",
                   cluster.node.attribute("topo_parameters").value(), std::move(problem),
                   std::move(expected));
+  }
+  // Before the switches of a shape are built.
+  void CheckShape(const Cluster& cluster, double switches, double cables) const {
+    builder_.CheckSize(Line(cluster.node), "cluster.topo_parameters",
+                       cluster.node.attribute("topo_parameters").value(),
+                       static_cast<double>(cluster.hosts.size()) + switches, cables);
   }
   void NeedHosts(const Cluster& cluster, std::uint64_t count) {
     if (cluster.hosts.size() != count) {
@@ -405,6 +507,17 @@ class Reader {
     std::uint64_t total = 1;
     for (const std::uint64_t down : lists[1]) total = std::min(total * down, kMostDevices + 1);
     NeedHosts(cluster, total);
+    double switches = 0;
+    double cables = 0;
+    double ways = 1;
+    double parts = static_cast<double>(total);
+    for (std::uint64_t level = 0; level < levels; ++level) {
+      ways *= static_cast<double>(lists[2][level]);
+      cables += parts * ways;
+      parts /= static_cast<double>(lists[1][level]);
+      switches += parts * ways;
+    }
+    CheckShape(cluster, switches, cables);
     std::vector<DeviceId> below = cluster.entry;  // Index: block x choices + choice.
     std::uint64_t blocks = total;
     std::uint64_t choices = 1;
@@ -449,6 +562,10 @@ class Reader {
     if (groups > per_group) {
       BadShape(cluster, "has more groups than routers per group:", "one router for each group");
     }
+    const auto count = static_cast<double>(groups * per_group);
+    CheckShape(cluster, count,
+               count * (static_cast<double>(nodes) + static_cast<double>(chassis + blades - 2) / 2 +
+                        static_cast<double>(groups - 1) / 2 / static_cast<double>(per_group)));
     const auto faster = [&](std::uint64_t cables) {
       return BitsPerSecond(cluster.rate.count() * cables);
     };
@@ -485,6 +602,7 @@ class Reader {
   std::set<std::pair<DeviceId, DeviceId>> joints_;
   std::uint32_t hosts_ = 0;
   std::uint64_t loopbacks_ = 0;
+  std::uint64_t profiles_ = 0;
   std::uint64_t bare_numbers_ = 0;
   std::uint64_t fat_pipes_ = 0;
 };

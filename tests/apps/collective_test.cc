@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "apps/collective_options.h"
+#include "collectives/algorithm.h"
 #include "collectives/simulation.h"
 #include "interconnect/topology_file.h"
 #include "proto/result.pb.h"
@@ -111,6 +112,39 @@ TEST(CollectiveCommand, ATraceStopsAtItsLimitWithANotice) {
   EXPECT_LE(std::filesystem::file_size(trace), 20u << 10);
   EXPECT_THAT(run.err, HasSubstr("left out"));
   EXPECT_NO_THROW(nlohmann::json::parse(ReadFile(trace)));
+}
+
+TEST(CollectiveCommand, ATraceLimitIsSpelledAsSizesAreAndHasRoomForATrace) {
+  const auto limit = [](const char* text) {
+    return ParseCollectiveOptions({"all_reduce", "-t", "dgx-a100", "--trace-limit", text})
+        .trace_limit;
+  };
+  EXPECT_EQ(limit("100K"), KiB(100)) << "as -b reads it";
+  EXPECT_EQ(limit("2M"), MiB(2));
+  EXPECT_EQ(limit("100 KiB"), KiB(100));
+  EXPECT_EQ(limit("1 MB"), Bytes(1'000'000));
+  EXPECT_EQ(limit("1024"), KiB(1));
+  for (const char* none : {"0", "10", "1023"}) EXPECT_THROW(limit(none), ConfigError) << none;
+  EXPECT_EQ(
+      ParseCollectiveOptions({"all_reduce", "-t", "dgx-a100", "--check-limit", "16M"}).check_limit,
+      MiB(16));
+}
+
+TEST(CollectiveCommand, TheAlgorithmsThatTheManualNamesAreKnown) {
+  const auto help = RunProgram({"help", "collective"});
+  const std::size_t begin = help.out.find("--algo NAME");
+  std::string text = help.out.substr(begin, help.out.find("--torus-sides", begin) - begin);
+  text = text.substr(std::string("--algo NAME").size());
+  std::size_t known = 0;
+  std::istringstream words(text.substr(0, text.find(", ...")));
+  for (std::string word; words >> word;) {
+    const bool name = word.back() == ',';
+    if (name) word.pop_back();
+    if (!name && word != "hierarchical-copy") continue;
+    EXPECT_NO_THROW(FindAlgorithm(word)) << word;
+    ++known;
+  }
+  EXPECT_GE(known, 12u);
 }
 
 // The closed forms of messages between peers against the plan moved over the network: gather and

@@ -68,6 +68,40 @@ TEST(GoalTest, LevelsAgreeAndHostTimeIsPaidPerMessage) {
   EXPECT_LT(outcome.rank_end[1], outcome.rank_end[0]);
 }
 
+/// `senders` ranks send a MiB each to rank 0.
+GoalSchedule Incast(int senders) {
+  std::string text = "num_ranks " + std::to_string(senders + 1) + "\nrank 0 {\n";
+  for (int i = 1; i <= senders; ++i) text += "recv 1048576b from " + std::to_string(i) + "\n";
+  text += "}\n";
+  for (int i = 1; i <= senders; ++i)
+    text += "rank " + std::to_string(i) + " {\nsend 1048576b to 0\n}\n";
+  return ReadGoal(text, "incast.goal");
+}
+
+Cluster StarOf(int npus) {
+  return Cluster(ReadForeignTopology("topology: [ Switch ]\nnpus_count: [ " + std::to_string(npus) +
+                                         " ]\nbandwidth: [ 1 ]\nlatency: [ 500 ]\n",
+                                     ForeignFormat::kAstraSim, "test"));
+}
+
+TEST(GoalTest, AtAnalyticLevelAnIncastTakesTheTimeOfItsBusiestLink) {
+  const GoalSchedule schedule = Incast(10);
+  const Cluster star = StarOf(11);
+  const GoalOutcome outcome = RunGoal(schedule, star, {.fidelity = Fidelity::kAnalytic});
+  // 10 MiB at 2^30 bytes/s.
+  const double wire_us = 10.0 / 1024 * 1e6;
+  EXPECT_NEAR(ToMicroseconds(outcome.time), wire_us, 1e-3 * wire_us);
+  EXPECT_EQ(outcome.links.rows.front().utilisation, 1);
+  EXPECT_LE(outcome.time, RunGoal(schedule, star, {}).time) << "a bound of the flow level";
+}
+
+TEST(GoalTest, BackgroundThatOutlivesTheScheduleCountsUpToItsEnd) {
+  const std::string twice = "background=npu3->npu0@1,background=npu3->npu0@1";
+  const GoalOutcome outcome = RunGoal(
+      Incast(2), StarOf(4), {.fidelity = Fidelity::kPacket, .gpus = {0, 1, 2}, .network = twice});
+  for (const LinkLoadReport::Row& row : outcome.links.rows) EXPECT_LE(row.utilisation, 1);
+}
+
 TEST(GoalTest, RanksThatAreNotAsManyAsGpusAreRefusedWithBothNumbers) {
   const GoalSchedule schedule =
       ReadGoal("num_ranks 3\nrank 0 {\ncalc 1\n}\nrank 1 {\ncalc 1\n}\nrank 2 {\ncalc 1\n}\n", "f");

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "interconnect/topology_file.h"
 #include "sim/error.h"
 #include "tests/support/test_support.h"
@@ -99,6 +101,25 @@ TEST(Cluster, SocketLinkBoundsPairsOfTwoSockets) {
   EXPECT_FALSE(cluster.PeerToPeerPossible(Id(cluster, "gpu0"), Id(cluster, "gpu4")));
   EXPECT_EQ(cluster.PairBound(Id(cluster, "gpu0"), Id(cluster, "gpu4")), GigabytesPerSecond(10));
   EXPECT_EQ(cluster.Bisection(cluster.gpus()), GigabytesPerSecond(10));
+}
+
+TEST(Cluster, TheBisectionOfManyDevicesOnOneSwitchIsFoundAtOnce) {
+  // One look at each of 65,536 ways through the hub; one look per pair of ways takes minutes.
+  Topology star;
+  constexpr std::uint32_t kGpus = 65'536;
+  for (std::uint32_t i = 0; i < kGpus; ++i)
+    star.devices.push_back({.name = "gpu" + std::to_string(i), .node = i});
+  star.devices.push_back({.name = "switch", .kind = DeviceKind::kNetworkSwitch});
+  star.node_count = kGpus;
+  for (std::uint32_t i = 0; i < kGpus; ++i) {
+    for (const auto& [from, to] : {std::pair{i, kGpus}, std::pair{kGpus, i}})
+      star.links.push_back({from, to, LinkKind::kNetwork, 0, 1, GigabitsPerSecond(1), {}});
+  }
+  const Cluster cluster(std::move(star));
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(cluster.Bisection(cluster.gpus()), GigabitsPerSecond(kGpus / 2));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(took.count(), 5);
 }
 
 // T19.

@@ -243,6 +243,71 @@ TEST(FabricTest, MixedPortRatesKeepTheirOwn) {
   EXPECT_EQ(cluster.topology().links[6].rate, GigabitsPerSecond(200));
 }
 
+std::string PortFault(std::uint32_t hosts, const std::string& kind,
+                      std::map<std::string, std::string> options, std::string model = "quantum-2") {
+  try {
+    Build(Hosts(hosts, 1), kind, std::move(options), std::move(model));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SwitchPortsTest, AShapeThatNeedsMorePortsThanItsModelHasIsRefused) {
+  // 64 down and 64 up on 64 ports.
+  EXPECT_THAT(
+      PortFault(128, "leaf-spine", {{"ports_per_leaf", "64"}, {"uplinks", "64"}}),
+      testing::AllOf(testing::HasSubstr("options.ports_per_leaf"), testing::HasSubstr("'64'"),
+                     testing::HasSubstr("leaf0 128 ports, and quantum-2 has 64"),
+                     testing::HasSubstr("uplinks"), testing::HasSubstr("no model")));
+  EXPECT_EQ(PortFault(128, "leaf-spine", {{"ports_per_leaf", "32"}}), "");
+  EXPECT_EQ(PortFault(128, "leaf-spine", {{"ports_per_leaf", "64"}, {"uplinks", "64"}}, ""), "")
+      << "a generic switch has no limit";
+  EXPECT_THAT(PortFault(65, "dragonfly", {{"ports_per_router", "1000"}}),
+              testing::HasSubstr("options.ports_per_router"));
+  EXPECT_THAT(PortFault(65 * 2, "leaf-spine", {{"ports_per_leaf", "2"}}),
+              testing::HasSubstr("spine0 65 ports"));
+  EXPECT_THAT(PortFault(66, "torus", {{"sides", "2x1"}, {"ports_per_router", "64"}}),
+              testing::HasSubstr("router0 65 ports"));
+  EXPECT_THAT(PortFault(66, "dragonfly-plus", {{"ports_per_leaf", "66"}}),
+              testing::HasSubstr("options.ports_per_leaf"));
+  EXPECT_THAT(PortFault(66, "fat-tree", {{"hosts_per_leaf", "66"}}),
+              testing::HasSubstr("options.hosts_per_leaf"));
+  EXPECT_THAT(PortFault(66, "rail-optimised", {{"ports_per_leaf", "66"}}),
+              testing::HasSubstr("rail0/leaf0 66 ports"));
+}
+
+TEST(FabricTest, TooLargeShapesAreRefusedBeforeTheyAreBuilt) {
+  const auto start = std::chrono::steady_clock::now();
+  // 9,000 fully joined routers are 40 million cables.
+  EXPECT_THAT(Fault("dragonfly", {{"routers_per_group", "9000"}}),
+              testing::AllOf(testing::HasSubstr("options.routers_per_group"),
+                             testing::HasSubstr("too many links")));
+  EXPECT_THAT(Fault("dragonfly-plus", {{"leaves_per_group", "9000"}}),
+              testing::HasSubstr("too many links"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST(SwitchPortsTest, ABreakoutCableSharesAPortAndAFastLinkTakesSeveral) {
+  // Ports of 800 Gb/s hold two NICs of 400 each, so 128 fill the 64 of one switch.
+  EXPECT_EQ(PortFault(128, "leaf-spine", {{"ports_per_leaf", "128"}}, "tomahawk-5"), "");
+  EXPECT_THAT(PortFault(129, "leaf-spine", {{"ports_per_leaf", "129"}}, "tomahawk-5"),
+              testing::HasSubstr("65 ports"));
+  // Ports of 200 Gb/s: a NIC of 400 takes two.
+  EXPECT_THAT(PortFault(21, "leaf-spine", {{"ports_per_leaf", "21"}}, "quantum-hdr"),
+              testing::HasSubstr("42 ports, and quantum-hdr has 40"));
+}
+
+TEST(SwitchPortsTest, ASingleSwitchStandsForALargerOneAndSaysSo) {
+  const Cluster crowded = Build(Hosts(256, 1), "single-switch", {}, "quantum-2");
+  EXPECT_THAT(crowded.topology().warnings,
+              testing::ElementsAre(testing::AllOf(testing::HasSubstr("switch0"),
+                                                  testing::HasSubstr("256 ports"),
+                                                  testing::HasSubstr("quantum-2 has 64"))));
+  EXPECT_TRUE(Build(Hosts(64, 1), "single-switch", {}, "quantum-2").topology().warnings.empty());
+  EXPECT_TRUE(Build(Hosts(256, 1), "single-switch").topology().warnings.empty());
+}
+
 TEST(FabricTest, UnknownOptionsAndValuesAreNamed) {
   EXPECT_THAT(Fault("leaf-spine", {{"oversubscripton", "4"}}),
               testing::AllOf(testing::HasSubstr("unknown option of leaf-spine"),

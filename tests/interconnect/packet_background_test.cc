@@ -73,6 +73,47 @@ TEST(BackgroundTrafficTest, ALoadTakesItsShareOfTheWireAndTheRunEnds) {
   }
 }
 
+/// Ends the run when its one message is in.
+class EndsTheRun final : public NetworkClient {
+ public:
+  explicit EndsTheRun(Network& network) : network_(network) {}
+  void OnInjected(SimTime, std::uint64_t) override {}
+  void OnDelivered(SimTime now, std::uint64_t) override {
+    at = now.since_start();
+    network_.EndOfRun();
+  }
+  Picoseconds at;
+
+ private:
+  Network& network_;
+};
+
+TEST(BackgroundTrafficTest, WhatOthersSendAfterTheEndOfTheRunIsNotCounted) {
+  const Topology star =
+      testing::StarTopology(3, LinkKind::kNetwork, GigabytesPerSecond(25), Nanoseconds(500));
+  PacketNetwork::Options options;
+  // Twice the wire of GPU 2: it stays busy long after the message of GPU 0 is in.
+  for (int i = 0; i < 2; ++i) options.background.push_back({.from = 2, .to = 1, .share = 1});
+  PacketNetwork network(star, options);
+  EndsTheRun client(network);
+  network.set_client(&client);
+  const RouteId route = network.AddRoute({0, 3});
+  for (int run = 0; run < 2; ++run) {
+    network.Send(route, MiB(16), 0);
+    network.RunToIdle();
+    ASSERT_GT(network.queue().now().since_start(), client.at) << "the others go on";
+    const LinkUse& up = network.link_use()[4];
+    EXPECT_LE(up.busy, client.at);
+    EXPECT_GT(up.busy, client.at / 4);
+    // Frames that have begun count whole, so at most one frame more than the busy time holds.
+    const Picoseconds wire = SerializationTime(up.wire, star.links[4].rate);
+    EXPECT_GE(wire, up.busy);
+    EXPECT_LE(wire, up.busy + SerializationTime(Bytes(4096 + 26), star.links[4].rate));
+    EXPECT_EQ(network.link_use()[0].payload, MiB(16)) << "the job's own bytes are all there";
+    network.Reset();
+  }
+}
+
 TEST(BackgroundTrafficTest, AnotherSeedGivesAnotherTime) {
   EXPECT_NE(WithLoad(0.3, 1), WithLoad(0.3, 2));
 }

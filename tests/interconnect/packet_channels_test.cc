@@ -135,6 +135,8 @@ TEST(PacketChannelsTest, OneChannelAndOneFrameOfRoomStandStillAndSaySo) {
     FAIL() << "went through";
   } catch (const SimulationError& error) {
     EXPECT_THAT(error.what(), HasSubstr("nothing moves any more"));
+    EXPECT_THAT(error.what(), HasSubstr("credit cycle"));
+    EXPECT_THAT(error.what(), HasSubstr("virtual-channels"));
     for (const char* link :
          {"router0 -> router1", "router1 -> router2", "router2 -> router3", "router3 -> router0"}) {
       EXPECT_THAT(error.what(), HasSubstr(link));

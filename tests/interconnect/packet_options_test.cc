@@ -71,7 +71,12 @@ TEST(PacketOptionsTest, FaultsNameKeyValueAndWhatIsAllowed) {
   using ::testing::AllOf;
   using ::testing::HasSubstr;
   EXPECT_THAT(Fault("pfcx=on"), AllOf(HasSubstr("--network"), HasSubstr("pfcx"), HasSubstr("pfc")));
-  EXPECT_THAT(Fault("pfc"), HasSubstr("KEY=VALUE"));
+  EXPECT_THAT(Fault("pfc"), AllOf(HasSubstr("has no value"), HasSubstr("pfc=on|off"),
+                                  ::testing::Not(HasSubstr("did you mean"))));
+  EXPECT_THAT(Fault("windw"), AllOf(HasSubstr("KEY=VALUE"), HasSubstr("did you mean 'window'")));
+  EXPECT_THAT(Fault("link-buffer=1"),
+              AllOf(HasSubstr("--network link-buffer"), HasSubstr("'1 B'"), HasSubstr("4122 B")));
+  EXPECT_EQ(Fault("link-buffer=4122"), "");
   EXPECT_THAT(Fault("pfc=yes"),
               AllOf(HasSubstr("--network pfc"), HasSubstr("'yes'"), HasSubstr("on or off")));
   EXPECT_THAT(Fault("pfc-xoff=0"), HasSubstr("above zero"));
@@ -87,6 +92,25 @@ TEST(PacketOptionsTest, FaultsNameKeyValueAndWhatIsAllowed) {
   EXPECT_THAT(Fault("down=gpu0->switch@2 ms..1 ms"), HasSubstr("ends before it begins"));
   EXPECT_THAT(Fault("down=gpu0->switch@1 ms"), HasSubstr("FROM->TO@TIME"));
   EXPECT_THAT(Fault("down=gpu0->switch@1 ms..,down=gpu0->switch@3 ms.."), HasSubstr("order"));
+}
+
+TEST(PacketOptionsTest, SettingsThatCannotMatterOnTheClusterAreTold) {
+  using ::testing::ElementsAre;
+  using ::testing::HasSubstr;
+  Topology star =
+      testing::StarTopology(2, LinkKind::kNetwork, GigabitsPerSecond(100), Nanoseconds(500));
+  const std::string_view all = "tcp=on,pfc=off,dcqcn-gain=0.5,switch-buffer=1 MB,window=1x,seed=3";
+  EXPECT_THAT(SettingsWithoutEffect(all, star),
+              ElementsAre(HasSubstr("--network tcp=on has no effect"), HasSubstr("pfc=off"),
+                          HasSubstr("no RoCE links"), HasSubstr("switch-buffer")))
+      << "InfiniBand";
+  for (Device& device : star.devices) device.attributes["protocol"] = "roce";
+  EXPECT_THAT(SettingsWithoutEffect(all, star), ElementsAre(HasSubstr("tcp=on")));
+  for (Device& device : star.devices) device.attributes["protocol"] = "ethernet";
+  EXPECT_THAT(SettingsWithoutEffect(all, star),
+              ElementsAre(HasSubstr("pfc=off"), HasSubstr("dcqcn-gain")));
+  for (Link& link : star.links) link.kind = LinkKind::kNvlink;
+  EXPECT_THAT(SettingsWithoutEffect("window=1x", star), ElementsAre(HasSubstr("no network links")));
 }
 
 constexpr const char* kTwoHosts = R"(

@@ -313,8 +313,41 @@ TEST(RoceTest, PausesInACircleStandStillAndSaySo) {
     network.RunToIdle();
     FAIL() << "went through";
   } catch (const SimulationError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("PFC cycle"));
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr("switch0 -> switch1 -> switch2 -> switch3 -> switch0\n"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("pfc=off"));
     EXPECT_THAT(error.what(), ::testing::HasSubstr("link switch0 -> switch1"));
     EXPECT_THAT(error.what(), ::testing::HasSubstr("paused by the receiver"));
+  }
+}
+
+TEST(RoceTest, ALargeDeadlockIsToldInOneCycleAndCounts) {
+  constexpr std::uint32_t kSwitches = 64;
+  Topology ring;
+  for (std::uint32_t i = 0; i < kSwitches; ++i) {
+    ring.devices.push_back(
+        {.name = "switch" + std::to_string(i), .kind = DeviceKind::kNetworkSwitch});
+    ring.devices.back().attributes["protocol"] = "roce";
+  }
+  for (std::uint32_t i = 0; i < kSwitches; ++i) {
+    ring.links.push_back({i, (i + 1) % kSwitches, LinkKind::kNetwork, 0, 1, kRate, kLatency});
+  }
+  PacketNetwork::Options options = WithoutDcqcn();
+  options.pfc.xoff = KiB(32);
+  PacketNetwork network(ring, options);
+  for (std::uint32_t i = 0; i < kSwitches; ++i) {
+    network.Send(network.AddRoute({i, (i + 1) % kSwitches, (i + 2) % kSwitches}), MiB(16), i);
+  }
+  try {
+    network.RunToIdle();
+    FAIL() << "went through";
+  } catch (const SimulationError& error) {
+    const std::string text = error.what();
+    EXPECT_THAT(text, ::testing::HasSubstr("each of these 64 links"));
+    EXPECT_THAT(text, ::testing::HasSubstr("more ... -> switch0\n"));
+    EXPECT_THAT(text, ::testing::HasSubstr("and 62 more links"));
+    EXPECT_LT(text.size(), 2000u);
   }
 }
 

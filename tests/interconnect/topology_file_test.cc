@@ -129,6 +129,37 @@ TEST(TopologyFile, AbsurdCountsAreRefusedBeforeMemoryIsTaken) {
   EXPECT_THROW(LoadTopology("hgx-h100*2147483648"), ConfigError);
 }
 
+TEST(TopologyFile, ALinkTooSlowForSharesOfItsRateIsRefusedWithItsLine) {
+  const auto with_rate = [](std::string_view rate) {
+    return "devices: [{name: \"gpu[0-1]\", kind: gpu, sm: 80}]\nlinks:\n  - {from: gpu0, to: gpu1, "
+           "kind: nvlink, rate: " +
+           std::string(rate) + ", latency: 1 us}\n";
+  };
+  EXPECT_THAT(MessageOf(with_rate("1 b/s")),
+              ::testing::AllOf(HasSubstr("test.yaml:3"), HasSubstr("rate"), HasSubstr("'1 b/s'"),
+                               HasSubstr("at least 100 kb/s")));
+  EXPECT_THAT(MessageOf(with_rate("99 kb/s")), HasSubstr("too low"));
+  EXPECT_EQ(MessageOf(with_rate("100 kb/s")), "accepted");
+}
+
+TEST(TopologyFile, ASwitchOfAFabricIsANetworkSwitch) {
+  EXPECT_THAT(
+      MessageOf("nodes: 2\nof: hgx-h100\nfabric: {kind: single-switch, model: connectx-7}\n"),
+      ::testing::AllOf(HasSubstr("fabric.model"), HasSubstr("is a nic"),
+                       HasSubstr("one of network-switch"), HasSubstr("did you mean 'quantum-2'")));
+  EXPECT_THAT(
+      MessageOf("nodes: 2\nof: hgx-h100\nfabric: {kind: fat-tree, model: quantun-2}\n"),
+      ::testing::AllOf(HasSubstr("unknown switch model"), HasSubstr("did you mean 'quantum-2'")));
+}
+
+TEST(TopologyFile, ASwitchThatIsListedWithMoreLinksThanPortsIsWarnedOf) {
+  const Topology topology = FromYaml(
+      "devices:\n  - {name: \"gpu[0-40]\", kind: gpu, sm: 80}\n"
+      "  - {name: leaf, model: spectrum-3}\n"
+      "links: [{from: \"gpu[0-40]\", to: leaf, kind: network, rate: 400 Gb/s}]\n");
+  EXPECT_THAT(topology.warnings, ::testing::Contains(HasSubstr("41 ports, and spectrum-3 has 32")));
+}
+
 TEST(TopologyFile, GroupsOfUnequalHostsAreNumberedInOrder) {
   const Topology topology = FromYaml(
       "groups: [{nodes: 8, of: hgx-h100}, {nodes: 8, of: hgx-h200}, {nodes: 4, of: dgx-a100}]\n"

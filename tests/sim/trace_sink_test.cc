@@ -46,6 +46,11 @@ TEST(TraceSinkTest, AFullDiskIsACleanError) {
   EXPECT_THROW(sink.AddSpan(0, 0, "span", At(0), At(1)), ConfigError);
 }
 
+TEST(VcdSinkTest, ALimitWithoutRoomForItsNamesIsACleanError) {
+  std::ostringstream out;
+  EXPECT_THROW(VcdSink(out, Bytes(20), {"gpu0 -> switch"}), ConfigError);
+}
+
 TEST(VcdSinkTest, SpansThatTouchStayOneAndTimesAscend) {
   std::ostringstream out;
   VcdSink sink(out, MiB(1), {"gpu0 -> switch", "switch -> gpu1"});

@@ -90,4 +90,63 @@ class DeficitRoundRobin {
   std::uint32_t last_ = kNone;
 };
 
+/// The queues of one wire: the incoming links take turns, and what starts at the device itself is
+/// one more of them however many connections it has, as a switch gives its own port one place among
+/// the others. Within it the connections take turns. (With a place for each, a router with many
+/// connections of its own would leave next to nothing to what passes through.)
+class PortArbiter {
+ public:
+  static constexpr std::uint32_t kNone = DeficitRoundRobin::kNone;
+  using Member = DeficitRoundRobin::Member;
+
+  bool empty() const { return ports_.empty(); }
+  /// Place of the device's own sources among `members`; kNone: it has none yet.
+  std::uint32_t own() const { return own_; }
+  void set_own(std::uint32_t own) { own_ = own; }
+
+  void Activate(std::span<Member> members, std::uint32_t id) { ports_.Activate(members, id); }
+  /// Contract: `set_own` was called.
+  void ActivateSource(std::span<Member> members, std::uint32_t id) {
+    sources_.Activate(members, id);
+    ports_.Activate(members, own_);
+  }
+  /// As `DeficitRoundRobin::Pick`: the same queue until `Charge` or `Drop`.
+  template <class SizeOf>
+  std::uint32_t Pick(std::span<Member> members, std::uint64_t quantum, SizeOf&& size_of) {
+    const std::uint32_t port = ports_.Pick(members, quantum, [&](std::uint32_t id) {
+      return size_of(id == own_ ? sources_.Pick(members, quantum, size_of) : id);
+    });
+    return port == own_ ? sources_.Pick(members, quantum, size_of) : port;
+  }
+  /// The picked queue sent `size` bytes and has more.
+  void Charge(std::span<Member> members, std::uint64_t size) {
+    if (ports_.first() == own_) sources_.Charge(members, size);
+    ports_.Charge(members, size);
+  }
+  /// The picked queue sent `size` bytes and has nothing left, or may not send now (0).
+  void Drop(std::span<Member> members, std::uint64_t size) {
+    if (ports_.first() == own_) {
+      sources_.DropFirst(members);
+      if (!sources_.empty()) {
+        ports_.Charge(members, size);
+        return;
+      }
+    }
+    ports_.DropFirst(members);
+  }
+  /// Calls `visit(id)` for each queue that waits.
+  template <class Visit>
+  void ForEach(std::span<const Member> members, Visit&& visit) const {
+    ports_.ForEach(members, [&](std::uint32_t id) {
+      if (id != own_) return visit(id);
+      sources_.ForEach(members, visit);
+    });
+  }
+
+ private:
+  DeficitRoundRobin ports_;
+  DeficitRoundRobin sources_;
+  std::uint32_t own_ = kNone;
+};
+
 }  // namespace windtunnel

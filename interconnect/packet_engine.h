@@ -103,7 +103,7 @@ struct EndpointOptions {
 };
 
 /// Per link: a wire (LinkTiming), room at the receiver (CreditCounter), queues of those who want
-/// the wire (DeficitRoundRobin). One queue per (incoming link, wire) pair, so that a blocked
+/// the wire (PortArbiter). One queue per (incoming link, wire) pair, so that a blocked
 /// output does not hold up another (virtual output queues), one per route at its source.
 ///
 /// Events: one per burst and link, plus one when a wire becomes free while somebody waits. Credits
@@ -291,7 +291,7 @@ class PacketEngine final : public EventHandler {
   /// One virtual channel of a link.
   struct Lane {
     CreditCounter credits;
-    DeficitRoundRobin arbiter;
+    PortArbiter arbiter;
     bool starved = false;  ///< Waits for a credit whose return is not known.
   };
   struct LinkState {
@@ -414,6 +414,7 @@ class PacketEngine final : public EventHandler {
   std::uint32_t SendAny(RouteId route, Bytes size, std::uint64_t token);
   std::uint32_t BurstCount(const Message& message) const;
   void Inject(Route& route, std::uint32_t message);
+  void Activate(std::uint32_t queue);
   void ServeAt(std::uint32_t link, SimTime at);
   void Kick(std::uint32_t link, SimTime now);
   void Serve(std::uint32_t link, SimTime now);

@@ -133,6 +133,10 @@ PacketEngine::Route PacketEngine::MakeRoute(std::span<const std::uint32_t> links
       hop.queue = NewQueue(links[i], kNone, start == HopStart::kSource);
       queues_[hop.queue].hop = route.first_hop;
       queues_[hop.queue].lane = hop.lane;
+      PortArbiter& arbiter = LaneOf(link, hop.lane).arbiter;
+      if (start == HopStart::kSource && arbiter.own() == kNone) {
+        arbiter.set_own(NewQueue(links[i], kNone, true));
+      }
     }
     route.lossy = route.lossy || CanLose(link);
     hops_.push_back(hop);

@@ -110,14 +110,10 @@ void PacketEngine::SendGroup(GroupId group_id, Bytes size, std::uint64_t token) 
     message.merge = TakeFrom(merges_, free_merges_);
     merges_[message.merge].assign(bursts * group.nodes.size(), MergeSlot{});
   }
-  for (TreeNode& node : group.nodes) {
-    for (Route& route : node.outputs) MakeRoom(route, message.burst);
-  }
   for (Route& route : group.up) Inject(route, index);
 }
 
 void PacketEngine::Inject(Route& route, std::uint32_t message) {
-  MakeRoom(route, messages_[message].burst);
   const std::uint32_t index = TakeFrom(segments_, free_segments_);
   segments_[index] = {.message = message, .left = messages_[message].size};
   messages_[message].started = true;

@@ -114,7 +114,7 @@ class PacketEngine final : public EventHandler {
  public:
   struct LinkOptions {
     LinkTiming::Options timing;
-    Bytes buffer;                ///< Room at the receiver. 0 = as much as keeps the wire busy.
+    Bytes buffer;  ///< Room at the receiver, per channel. 0 = `kPortBuffer`, more if long.
     Picoseconds pass_latency;    ///< Receiver's port to port time for frames that travel on.
     Picoseconds credit_latency;  ///< From space freed to credit known at the sender.
     double error_rate = 0;       ///< Share of frames that arrive broken, 0 to 1.
@@ -130,6 +130,12 @@ class PacketEngine final : public EventHandler {
     std::uint32_t virtual_channels = 1;  ///< To begin with; each with `buffer` of its own.
     std::string name;                    ///< For reports: "node0/gpu3 -> node0/nvs1".
   };
+
+  /// Room of one virtual channel at a receiver: the most that InfiniBand's credits can grant, 2,048
+  /// blocks of 64 bytes (IBA vol. 1, 7.9.4; recalled). ASSUMED of the other links with credits,
+  /// whose buffers are not public.
+  static constexpr Bytes kPortBuffer = KiB(128);
+  static constexpr std::uint64_t kBurstsPerBuffer = 8;  ///< Beside what is in the loop; at least.
 
   explicit PacketEngine(EventQueue& queue) : queue_(queue) {}
 
@@ -330,9 +336,8 @@ class PacketEngine final : public EventHandler {
   struct Route {
     std::uint32_t first_hop = 0;
     std::uint32_t hop_count = 0;
-    Bytes unit;      ///< Largest frame payload on the way: bursts are whole multiples of it.
-    Bytes longest;   ///< Burst that fits twice in the smallest buffer of given size on the way.
-    Bytes room_for;  ///< Largest burst that the automatic buffers on the way were fitted to.
+    Bytes unit;     ///< Largest frame payload on the way: bursts are whole multiples of it.
+    Bytes longest;  ///< Burst that is small beside every buffer on the way.
     std::uint32_t endpoint = kNone;
     std::uint32_t stripe = kNone;
     bool lossy = false;  ///< Frames can be lost on the way: every burst is one frame.
@@ -460,8 +465,9 @@ class PacketEngine final : public EventHandler {
   void CountArrived(std::uint32_t message, SimTime last_in);
   Bytes SizeOnWire(LinkState& link, Bytes payload);
   Bytes NextPayload(const Queue& queue) const;
-  Bytes BufferFor(const LinkState& link, Bytes burst) const;
-  void MakeRoom(Route& route, Bytes burst);
+  static Bytes InLoop(const LinkState& link);
+  static Bytes BufferOf(const LinkState& link);
+  static Bytes BurstForBuffer(const LinkState& link);
 
   /// An index of `pool`, from its free list when that has one.
   template <class T>

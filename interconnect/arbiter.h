@@ -1,6 +1,7 @@
 #pragma once
 // Who sends next on a wire that several queues want.
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -8,9 +9,9 @@
 
 namespace windtunnel {
 
-/// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): equal shares in bytes however the
-/// queues cut their traffic into bursts; plain round robin when all bursts are of one size.
-/// Deterministic: order of activation, then turns. Cost per pick: constant.
+/// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): equal shares in bytes, or shares by
+/// weight, however the queues cut their traffic into bursts; plain round robin when all bursts are
+/// of one size. Deterministic: order of activation, then turns. Cost per pick: constant.
 class DeficitRoundRobin {
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;
@@ -19,6 +20,7 @@ class DeficitRoundRobin {
     std::uint32_t next = kNone;
     bool active = false;
     bool turn_begun = false;
+    std::uint16_t weight = 0;   ///< Its share of the wire among the others; 0: as 1.
     std::uint64_t deficit = 0;  ///< Bytes it may still send in this turn.
   };
 
@@ -28,7 +30,9 @@ class DeficitRoundRobin {
   void Activate(std::span<Member> members, std::uint32_t id) {
     Member& member = members[id];
     if (member.active) return;
-    member = {.next = kNone, .active = true, .turn_begun = false, .deficit = 0};
+    Clear(member);
+    member.active = true;
+    heaviest_ = std::max(heaviest_, member.weight);
     if (first_ == kNone) {
       first_ = last_ = id;
     } else {
@@ -45,7 +49,7 @@ class DeficitRoundRobin {
       Member& member = members[first_];
       if (!member.turn_begun) {
         member.turn_begun = true;
-        member.deficit += quantum;
+        member.deficit += member.weight == 0 ? quantum : Turn(quantum, member.weight);
       }
       if (member.deficit >= size_of(first_)) break;
       Rotate(members);
@@ -64,7 +68,7 @@ class DeficitRoundRobin {
     Member& member = members[first_];
     first_ = member.next;
     if (first_ == kNone) last_ = kNone;
-    member = {};
+    Clear(member);
   }
 
   /// The queue at the head of the round. Contract: not empty.
@@ -77,6 +81,12 @@ class DeficitRoundRobin {
   }
 
  private:
+  /// The heaviest has whole turns, others short ones: long turns would fill the next buffer.
+  std::uint64_t Turn(std::uint64_t quantum, std::uint16_t weight) const {
+    constexpr std::uint64_t kMostTurns = 64;  // Until the lightest may send.
+    return std::max({quantum * weight / heaviest_, quantum / kMostTurns, std::uint64_t{1}});
+  }
+  static void Clear(Member& member) { member = {.weight = member.weight}; }
   void Rotate(std::span<Member> members) {
     const std::uint32_t id = first_;
     members[id].turn_begun = false;
@@ -88,6 +98,7 @@ class DeficitRoundRobin {
 
   std::uint32_t first_ = kNone;
   std::uint32_t last_ = kNone;
+  std::uint16_t heaviest_ = 1;
 };
 
 /// The queues of one wire: the incoming links take turns, and what starts at the device itself is

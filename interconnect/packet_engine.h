@@ -49,6 +49,12 @@ class PassageModel {
   virtual Picoseconds PassTime(const Passage& passage) = 0;
 };
 
+/// Whose turn is next on a wire that several incoming links want.
+enum class Arbitration : std::uint8_t {
+  kPorts,  ///< Incoming links get equal shares, whatever they bring.
+  kRoutes  ///< Shares by the number of routes that come by each.
+};
+
 /// How a message is cut into what moves as one event.
 struct BurstOptions {
   /// A message travels as at most this many bursts, so events per message are bounded: below this
@@ -137,7 +143,8 @@ class PacketEngine final : public EventHandler {
   static constexpr Bytes kPortBuffer = KiB(128);
   static constexpr std::uint64_t kBurstsPerBuffer = 8;  ///< Beside what is in the loop; at least.
 
-  explicit PacketEngine(EventQueue& queue) : queue_(queue) {}
+  explicit PacketEngine(EventQueue& queue, Arbitration arbitration = Arbitration::kPorts)
+      : queue_(queue), arbitration_(arbitration) {}
 
   /// Memory that several links without credits share at their end.
   /// `grows`: never smaller than twice the head-room of its links.
@@ -405,6 +412,7 @@ class PacketEngine final : public EventHandler {
   enum class HopStart : std::uint8_t { kSource, kTransit, kMerged };
   Route MakeRoute(std::span<const std::uint32_t> links, HopStart start, std::uint32_t in_link,
                   HopEnd end, std::uint32_t node, std::span<const std::uint8_t> lanes = {});
+  void AddWeight(std::uint32_t queue);
   std::uint32_t NewQueue(std::uint32_t link, std::uint32_t in_link, bool source);
   std::uint32_t TransitQueue(std::uint32_t in_link, std::uint8_t in_lane, std::uint32_t link,
                              std::uint8_t lane);
@@ -487,6 +495,7 @@ class PacketEngine final : public EventHandler {
   }
 
   EventQueue& queue_;
+  Arbitration arbitration_;
   NetworkClient* client_ = nullptr;
   WireObserver* observer_ = nullptr;
   BurstOptions burst_options_;

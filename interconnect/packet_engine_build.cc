@@ -124,6 +124,13 @@ std::uint32_t PacketEngine::TransitQueue(std::uint32_t in_link, std::uint8_t in_
   return queue;
 }
 
+/// One more route comes by a queue.
+void PacketEngine::AddWeight(std::uint32_t queue) {
+  if (arbitration_ == Arbitration::kPorts) return;
+  std::uint16_t& weight = members_[queue].weight;
+  if (weight < std::numeric_limits<std::uint16_t>::max()) ++weight;
+}
+
 PacketEngine::Route PacketEngine::MakeRoute(std::span<const std::uint32_t> links, HopStart start,
                                             std::uint32_t in_link, HopEnd end, std::uint32_t node,
                                             std::span<const std::uint8_t> lanes) {
@@ -152,6 +159,7 @@ PacketEngine::Route PacketEngine::MakeRoute(std::span<const std::uint32_t> links
         arbiter.set_own(NewQueue(links[i], kNone, true));
       }
     }
+    AddWeight(queues_[hop.queue].source ? LaneOf(link, hop.lane).arbiter.own() : hop.queue);
     route.lossy = route.lossy || CanLose(link);
     hops_.push_back(hop);
     route.unit = std::max(route.unit, link.options.timing.max_payload);

@@ -100,7 +100,9 @@ TEST(PortArbiterTest, SourcesOfADeviceHaveOnePlaceAmongItsPorts) {
   arbiter.Activate(members, 11);
   for (std::uint32_t id = 0; id < 10; ++id) arbiter.ActivateSource(members, id);
   std::vector<int> turns(12, 0);
-  const auto pick = [&] { return arbiter.Pick(members, 100, [](std::uint32_t) { return 100; }); };
+  const auto pick = [&] {
+    return arbiter.Pick(members, 100, [](std::uint32_t) { return std::uint64_t{100}; });
+  };
   for (int i = 0; i < 300; ++i) {
     ++turns[pick()];
     arbiter.Charge(members, 100);

@@ -787,9 +787,32 @@ struct Simulation::Impl final : ExecutionSetting {
         {account.copy, "copy and reduction rate of the thread blocks"},
         {account.wait_link + account.wait_credit, "links along the way"},
         {account.wait_data, "hop latency"}};
-    return std::max_element(std::begin(causes), std::end(causes),
-                            [](const auto& a, const auto& b) { return a.first < b.first; })
-        ->second;
+    const auto* const most =
+        std::max_element(std::begin(causes), std::end(causes),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
+    if (most->first != account.wait_data) return most->second;
+    const std::string queue = LongestQueue(out);
+    return queue.empty() ? most->second : queue;
+  }
+
+  /// Names the link whose queue held a message up for longest; empty where that is less than the
+  /// latency of a way through the cluster.
+  std::string LongestQueue(const CallOutcome& out) const {
+    Picoseconds longest;
+    const LinkLoadReport::Row* slowest = nullptr;
+    for (const LinkLoadReport::Row& row : out.links.rows) {
+      if (row.use.deepest_queue == 0) continue;
+      const Picoseconds wait =
+          SerializationTime(Bytes(row.use.deepest_queue), cluster.topology().links[row.link].rate);
+      if (wait <= longest) continue;
+      longest = wait;
+      slowest = &row;
+    }
+    if (slowest == nullptr || gpus.size() < 2) return "";
+    const std::optional<Route> way = cluster.FindRoute(gpus.front(), gpus.back());
+    if (!way || longest < cluster.Latency(*way)) return "";
+    return fmt::format("queues in the network, the longest before {}{}", slowest->name,
+                       slowest->use.pauses == 0 ? "" : ", which waited for room behind it");
   }
 };
 

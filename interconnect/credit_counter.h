@@ -67,18 +67,6 @@ class CreditCounter {
     available_ = capacity_;
   }
 
-  /// More room; never less.
-  void GrowTo(Bytes capacity) {
-    if (capacity <= capacity_) return;
-    available_ += capacity - capacity_;
-    capacity_ = capacity;
-  }
-  /// Contract: none held, none on the way back (after `Reset`).
-  void ShrinkTo(Bytes capacity) {
-    WT_CHECK(available_ == capacity_) << "credits are out";
-    capacity_ = available_ = capacity;
-  }
-
   Bytes capacity() const { return capacity_; }
   Bytes available() const { return available_; }
   /// At the receiver or on the wire.

@@ -110,14 +110,10 @@ void PacketEngine::SendGroup(GroupId group_id, Bytes size, std::uint64_t token) 
     message.merge = TakeFrom(merges_, free_merges_);
     merges_[message.merge].assign(bursts * group.nodes.size(), MergeSlot{});
   }
-  for (TreeNode& node : group.nodes) {
-    for (Route& route : node.outputs) MakeRoom(route, message.burst);
-  }
   for (Route& route : group.up) Inject(route, index);
 }
 
 void PacketEngine::Inject(Route& route, std::uint32_t message) {
-  MakeRoom(route, messages_[message].burst);
   const std::uint32_t index = TakeFrom(segments_, free_segments_);
   segments_[index] = {.message = message, .left = messages_[message].size};
   messages_[message].started = true;
@@ -130,7 +126,7 @@ void PacketEngine::Inject(Route& route, std::uint32_t message) {
   }
   queue.last = index;
   if (queue.endpoint != kNone && endpoints_[queue.endpoint].parked) return;
-  LaneOf(links_[queue.link], queue.lane).arbiter.Activate(members_, queue_id);
+  Activate(queue_id);
   Kick(queue.link, queue_.now());
 }
 
@@ -219,6 +215,16 @@ void PacketEngine::FreeMessage(std::uint32_t index) {
   }
 }
 
+void PacketEngine::Activate(std::uint32_t queue_id) {
+  const Queue& queue = queues_[queue_id];
+  PortArbiter& arbiter = LaneOf(links_[queue.link], queue.lane).arbiter;
+  if (queue.source) {
+    arbiter.ActivateSource(members_, queue_id);
+  } else {
+    arbiter.Activate(members_, queue_id);
+  }
+}
+
 void PacketEngine::ServeAt(std::uint32_t link, SimTime at) {
   if (at >= links_[link].serve_at) return;
   links_[link].serve_at = at;
@@ -282,7 +288,7 @@ bool PacketEngine::ServeLane(std::uint32_t link_id, Lane& lane, SimTime now) {
     if (endpoint == kNone || MaySend(endpoints_[endpoint], NextPayload(queues_[queue_id]), now)) {
       break;
     }
-    lane.arbiter.DropFirst(members_);
+    lane.arbiter.Drop(members_, 0);
     Park(endpoint);
   }
   Queue& queue = queues_[queue_id];
@@ -362,7 +368,7 @@ bool PacketEngine::ServeLane(std::uint32_t link_id, Lane& lane, SimTime now) {
   }
 
   if (queue_done) {
-    lane.arbiter.DropFirst(members_);
+    lane.arbiter.Drop(members_, wire.count());
   } else {
     lane.arbiter.Charge(members_, wire.count());
   }
@@ -485,7 +491,7 @@ void PacketEngine::EnqueueAt(std::uint32_t queue_id, std::uint32_t burst_id, Sim
   const std::uint32_t link_id = queue.link;
   LinkState& link = links_[link_id];
   link.waiting += burst.payload.count();
-  LaneOf(link, queue.lane).arbiter.Activate(members_, queue_id);
+  Activate(queue_id);
   Kick(link_id, now);
   LinkUse& use = use_[link_id];
   use.deepest_queue = std::max(use.deepest_queue, link.waiting);

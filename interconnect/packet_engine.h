@@ -49,6 +49,12 @@ class PassageModel {
   virtual Picoseconds PassTime(const Passage& passage) = 0;
 };
 
+/// Whose turn is next on a wire that several incoming links want.
+enum class Arbitration : std::uint8_t {
+  kPorts,  ///< Incoming links get equal shares, whatever they bring.
+  kRoutes  ///< Shares by the number of routes that come by each.
+};
+
 /// How a message is cut into what moves as one event.
 struct BurstOptions {
   /// A message travels as at most this many bursts, so events per message are bounded: below this
@@ -103,7 +109,7 @@ struct EndpointOptions {
 };
 
 /// Per link: a wire (LinkTiming), room at the receiver (CreditCounter), queues of those who want
-/// the wire (DeficitRoundRobin). One queue per (incoming link, wire) pair, so that a blocked
+/// the wire (PortArbiter). One queue per (incoming link, wire) pair, so that a blocked
 /// output does not hold up another (virtual output queues), one per route at its source.
 ///
 /// Events: one per burst and link, plus one when a wire becomes free while somebody waits. Credits
@@ -114,7 +120,7 @@ class PacketEngine final : public EventHandler {
  public:
   struct LinkOptions {
     LinkTiming::Options timing;
-    Bytes buffer;                ///< Room at the receiver. 0 = as much as keeps the wire busy.
+    Bytes buffer;  ///< Room at the receiver, per channel. 0 = `kPortBuffer`, more if long.
     Picoseconds pass_latency;    ///< Receiver's port to port time for frames that travel on.
     Picoseconds credit_latency;  ///< From space freed to credit known at the sender.
     double error_rate = 0;       ///< Share of frames that arrive broken, 0 to 1.
@@ -131,7 +137,14 @@ class PacketEngine final : public EventHandler {
     std::string name;                    ///< For reports: "node0/gpu3 -> node0/nvs1".
   };
 
-  explicit PacketEngine(EventQueue& queue) : queue_(queue) {}
+  /// Room of one virtual channel at a receiver: the most that InfiniBand's credits can grant, 2,048
+  /// blocks of 64 bytes (IBA vol. 1, 7.9.4; recalled). ASSUMED of the other links with credits,
+  /// whose buffers are not public.
+  static constexpr Bytes kPortBuffer = KiB(128);
+  static constexpr std::uint64_t kBurstsPerBuffer = 8;  ///< Beside what is in the loop; at least.
+
+  explicit PacketEngine(EventQueue& queue, Arbitration arbitration = Arbitration::kPorts)
+      : queue_(queue), arbitration_(arbitration) {}
 
   /// Memory that several links without credits share at their end.
   /// `grows`: never smaller than twice the head-room of its links.
@@ -296,7 +309,7 @@ class PacketEngine final : public EventHandler {
   /// One virtual channel of a link.
   struct Lane {
     CreditCounter credits;
-    DeficitRoundRobin arbiter;
+    PortArbiter arbiter;
     bool starved = false;  ///< Waits for a credit whose return is not known.
   };
   struct LinkState {
@@ -336,9 +349,8 @@ class PacketEngine final : public EventHandler {
   struct Route {
     std::uint32_t first_hop = 0;
     std::uint32_t hop_count = 0;
-    Bytes unit;      ///< Largest frame payload on the way: bursts are whole multiples of it.
-    Bytes longest;   ///< Burst that fits twice in the smallest buffer of given size on the way.
-    Bytes room_for;  ///< Largest burst that the automatic buffers on the way were fitted to.
+    Bytes unit;     ///< Largest frame payload on the way: bursts are whole multiples of it.
+    Bytes longest;  ///< Burst that is small beside every buffer on the way.
     std::uint32_t endpoint = kNone;
     std::uint32_t stripe = kNone;
     bool lossy = false;  ///< Frames can be lost on the way: every burst is one frame.
@@ -415,6 +427,7 @@ class PacketEngine final : public EventHandler {
   enum class HopStart : std::uint8_t { kSource, kTransit, kMerged };
   Route MakeRoute(std::span<const std::uint32_t> links, HopStart start, std::uint32_t in_link,
                   HopEnd end, std::uint32_t node, std::span<const std::uint8_t> lanes = {});
+  void AddWeight(std::uint32_t queue);
   std::uint32_t NewQueue(std::uint32_t link, std::uint32_t in_link, bool source);
   std::uint32_t TransitQueue(std::uint32_t in_link, std::uint8_t in_lane, std::uint32_t link,
                              std::uint8_t lane);
@@ -429,6 +442,7 @@ class PacketEngine final : public EventHandler {
   std::uint32_t SendAny(RouteId route, Bytes size, std::uint64_t token);
   std::uint32_t BurstCount(const Message& message) const;
   void Inject(Route& route, std::uint32_t message);
+  void Activate(std::uint32_t queue);
   void ServeAt(std::uint32_t link, SimTime at);
   void Kick(std::uint32_t link, SimTime now);
   void Serve(std::uint32_t link, SimTime now);
@@ -474,8 +488,9 @@ class PacketEngine final : public EventHandler {
   void CountArrived(std::uint32_t message, SimTime last_in);
   Bytes SizeOnWire(LinkState& link, Bytes payload);
   Bytes NextPayload(const Queue& queue) const;
-  Bytes BufferFor(const LinkState& link, Bytes burst) const;
-  void MakeRoom(Route& route, Bytes burst);
+  static Bytes InLoop(const LinkState& link);
+  static Bytes BufferOf(const LinkState& link);
+  static Bytes BurstForBuffer(const LinkState& link);
 
   /// An index of `pool`, from its free list when that has one.
   template <class T>
@@ -495,6 +510,7 @@ class PacketEngine final : public EventHandler {
   }
 
   EventQueue& queue_;
+  Arbitration arbitration_;
   NetworkClient* client_ = nullptr;
   WireObserver* observer_ = nullptr;
   BurstOptions burst_options_;

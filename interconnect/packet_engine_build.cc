@@ -18,7 +18,7 @@ std::uint32_t PacketEngine::AddBuffer(Bytes capacity, bool grows) {
 std::uint32_t PacketEngine::AddLink(const LinkOptions& options) {
   LinkState& link = links_.emplace_back(options, retry_options_.seed);
   lossy_ = lossy_ || CanLose(link);
-  link.lane.credits = CreditCounter(BufferFor(link, Bytes(0)));
+  link.lane.credits = CreditCounter(BufferOf(link));
   link.more_lanes.assign(options.virtual_channels - 1, link.lane);
   link.credited = options.flow_control == FlowControl::kCredits;
   if (!link.credited && options.buffer_id != kNone) {
@@ -77,16 +77,30 @@ void PacketEngine::FindLossyRoutes() {
   }
 }
 
-/// Credits are out for the way there, the receiver's own time and the way back, and while the burst
-/// goes onto this wire and off onto the next; with one more against rounding to whole bursts the
-/// wire never waits for them on an idle path.
-Bytes PacketEngine::BufferFor(const LinkState& link, Bytes burst) const {
+/// What is on the wire or on its way back as credit while the wire is busy: the way there, the
+/// receiver's own time and the way back.
+Bytes PacketEngine::InLoop(const LinkState& link) {
   const LinkOptions& o = link.options;
-  if (o.buffer.count() != 0) return o.buffer;
   const Picoseconds loop = o.timing.propagation + o.pass_latency + o.credit_latency;
   __extension__ using Wide = unsigned __int128;
-  const Wide in_loop = Wide{loop.count()} * o.timing.rate.count() / 8 / 1'000'000'000'000;
-  return Bytes(static_cast<std::uint64_t>(in_loop)) + 3 * link.timing.WireSize(burst);
+  return Bytes(static_cast<std::uint64_t>(Wide{loop.count()} * o.timing.rate.count() / 8 /
+                                          1'000'000'000'000));
+}
+
+/// A long wire has as much again beside what is in its loop, and every wire room for some frames,
+/// so that a wire never waits for credits on an idle path.
+Bytes PacketEngine::BufferOf(const LinkState& link) {
+  if (link.options.buffer.count() != 0) return link.options.buffer;
+  const Bytes frame = link.timing.WireSize(link.options.timing.max_payload);
+  return std::max({kPortBuffer, 2 * InLoop(link), InLoop(link) + 3 * frame});
+}
+
+/// Bursts must be small beside the room they wait in: a few of them to one output would fill what
+/// frames to several share, and their room is free only when all of it has left.
+Bytes PacketEngine::BurstForBuffer(const LinkState& link) {
+  const Bytes buffer = BufferOf(link);
+  const Bytes loop = InLoop(link);
+  return buffer > loop ? (buffer - loop) / kBurstsPerBuffer : Bytes(0);
 }
 
 std::uint32_t PacketEngine::NewQueue(std::uint32_t link, std::uint32_t in_link, bool source) {
@@ -110,6 +124,13 @@ std::uint32_t PacketEngine::TransitQueue(std::uint32_t in_link, std::uint8_t in_
   return queue;
 }
 
+/// One more route comes by a queue.
+void PacketEngine::AddWeight(std::uint32_t queue) {
+  if (arbitration_ == Arbitration::kPorts) return;
+  std::uint16_t& weight = members_[queue].weight;
+  if (weight < std::numeric_limits<std::uint16_t>::max()) ++weight;
+}
+
 PacketEngine::Route PacketEngine::MakeRoute(std::span<const std::uint32_t> links, HopStart start,
                                             std::uint32_t in_link, HopEnd end, std::uint32_t node,
                                             std::span<const std::uint8_t> lanes) {
@@ -122,7 +143,7 @@ PacketEngine::Route PacketEngine::MakeRoute(std::span<const std::uint32_t> links
     Hop hop{.link = links[i], .end = HopEnd::kTransit, .node = node};
     if (!lanes.empty()) hop.lane = lanes[i];
     for (; hop.lane >= link.options.virtual_channels; ++link.options.virtual_channels) {
-      link.more_lanes.push_back({.credits = CreditCounter(BufferFor(link, Bytes(0)))});
+      link.more_lanes.push_back({.credits = CreditCounter(BufferOf(link))});
     }
     if (i + 1 == links.size()) hop.end = end;
     if (i > 0) {
@@ -133,13 +154,16 @@ PacketEngine::Route PacketEngine::MakeRoute(std::span<const std::uint32_t> links
       hop.queue = NewQueue(links[i], kNone, start == HopStart::kSource);
       queues_[hop.queue].hop = route.first_hop;
       queues_[hop.queue].lane = hop.lane;
+      PortArbiter& arbiter = LaneOf(link, hop.lane).arbiter;
+      if (start == HopStart::kSource && arbiter.own() == kNone) {
+        arbiter.set_own(NewQueue(links[i], kNone, true));
+      }
     }
+    AddWeight(queues_[hop.queue].source ? LaneOf(link, hop.lane).arbiter.own() : hop.queue);
     route.lossy = route.lossy || CanLose(link);
     hops_.push_back(hop);
     route.unit = std::max(route.unit, link.options.timing.max_payload);
-    if (link.options.buffer.count() != 0) {
-      route.longest = std::min(route.longest, link.options.buffer / 2);
-    }
+    if (link.credited) route.longest = std::min(route.longest, BurstForBuffer(link));
     if (!link.credited || link.options.ecn.enabled) {
       route.longest = std::min(route.longest, BurstBelowThresholds(link));
     }
@@ -248,19 +272,6 @@ void PacketEngine::BreakFrame(std::uint32_t link, std::uint64_t frame) {
   FindLossyRoutes();
 }
 
-/// Automatic buffers hold three bursts, whatever the message: the cut into bursts must not be what
-/// a wire waits for.
-void PacketEngine::MakeRoom(Route& route, Bytes burst) {
-  if (burst <= route.room_for) return;
-  route.room_for = burst;
-  for (std::uint32_t i = 0; i < route.hop_count; ++i) {
-    LinkState& link = links_[hops_[route.first_hop + i].link];
-    if (!link.credited) continue;
-    link.lane.credits.GrowTo(BufferFor(link, burst));
-    for (Lane& lane : link.more_lanes) lane.credits.GrowTo(BufferFor(link, burst));
-  }
-}
-
 void PacketEngine::Reset() {
   WT_CHECK(open_messages_ == 0) << open_messages_ << " messages open";
   WT_CHECK(background_messages_ == 0) << background_messages_ << " background messages open";
@@ -269,7 +280,6 @@ void PacketEngine::Reset() {
       Lane& lane = LaneOf(link, static_cast<std::uint8_t>(i));
       WT_CHECK(lane.arbiter.empty()) << link.options.name << " has waiting bursts";
       lane.credits.Reset();
-      lane.credits.ShrinkTo(BufferFor(link, Bytes(0)));
     }
     WT_CHECK(link.flight_first == kNone) << link.options.name << " has bursts in flight";
     link.next_lane = 0;
@@ -289,13 +299,6 @@ void PacketEngine::Reset() {
   for (Endpoint& endpoint : endpoints_) StartFresh(endpoint);
   for (NicPacer& nic : nics_) nic.Reset();
   for (Stripe& stripe : stripes_) stripe.next = 0;
-  for (Route& route : routes_) route.room_for = Bytes(0);
-  for (Group& group : groups_) {
-    for (Route& route : group.up) route.room_for = Bytes(0);
-    for (TreeNode& node : group.nodes) {
-      for (Route& route : node.outputs) route.room_for = Bytes(0);
-    }
-  }
   std::fill(use_.begin(), use_.end(), LinkUse{});
   ended_use_.clear();
 }

@@ -168,7 +168,7 @@ void PacketEngine::Unpark(std::uint32_t index, SimTime now) {
   endpoint.parked = endpoint.timed = false;
   const Queue& queue = queues_[endpoint.queue];
   if (queue.first == kNone) return;
-  LaneOf(links_[queue.link], queue.lane).arbiter.Activate(members_, endpoint.queue);
+  Activate(endpoint.queue);
   Kick(queue.link, now);
 }
 

@@ -45,7 +45,7 @@ struct PacketNetwork::Impl {
   Impl(const Topology& t, const Options& o)
       : topology(t),
         options(o),
-        engine(queue),
+        engine(queue, o.arbitration),
         order(o.virtual_channels),
         background(queue, o.retry.seed, [this](std::uint64_t own) { return OthersActive(own); }) {}
 

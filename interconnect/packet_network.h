@@ -31,8 +31,12 @@ class PacketNetwork final : public Network {
   };
   struct Options {
     BurstOptions burst;
-    /// Room at the receiver of each link; 0 = as much as keeps the wire busy over its own length
-    /// and three bursts, as products are built.
+    /// Ports take turns, as in switches; `kRoutes` is nearer to arbiters that go by age of packets
+    /// (Abts and Weisser, "Age-Based Packet Arbitration in Large-Radix k-ary n-cubes", SC 2007;
+    /// recalled).
+    Arbitration arbitration = Arbitration::kPorts;
+    /// Room at the receiver of each link, per virtual channel; 0 = `PacketEngine::kPortBuffer`, and
+    /// twice what the link's own length holds.
     Bytes link_buffer;
     /// Network switches send a frame on when its header is in; false: when it is in whole. NVLink
     /// and PCIe always cut through.

@@ -152,6 +152,13 @@ void SetDown(const Setting& s, Options& o) {
   }
 }
 
+void SetArbitration(const Setting& s, Options& o) {
+  if (s.value != "ports" && s.value != "routes") {
+    s.Refuse("is no arbitration", "ports or routes");
+  }
+  o.arbitration = s.value == "ports" ? Arbitration::kPorts : Arbitration::kRoutes;
+}
+
 void SetQueuePairPaths(const Setting& s, Options& o) {
   using Paths = PacketNetwork::QueuePairPaths;
   if (s.value == "auto") {
@@ -299,8 +306,11 @@ constexpr Key kKeys[] = {
      [](const Setting& s, Options& o) { o.virtual_channels = s.Count(1, 16); }},
     {{"cut-through", "on|off", "network switches send on behind the header (on)"},
      [](const Setting& s, Options& o) { o.network_cut_through = s.Switch(); }},
-    {{"link-buffer", "SIZE|auto", "credits of each link (auto: its own length and three bursts)"},
+    {{"link-buffer", "SIZE|auto",
+      "credits of a link and channel (auto: 128 KiB, twice its own length)"},
      [](const Setting& s, Options& o) { o.link_buffer = s.SizeOr("auto"); }},
+    {{"arbitration", "ports|routes", "ports of a switch share alike, or by routes (ports)"},
+     SetArbitration},
     {{"reduce-latency", "TIME", "a switch's reduction unit (100 ns)"},
      [](const Setting& s, Options& o) { o.reduce_latency = s.Time(); }},
     {{"bursts", "COUNT|off", "events per message and link (32; off: one per frame)"},

@@ -12,8 +12,10 @@
 #include "collectives/simulation.h"
 #include "interconnect/fabric.h"
 #include "interconnect/flow_network.h"
+#include "interconnect/foreign/foreign_topology.h"
 #include "interconnect/packet_network.h"
 #include "interconnect/topology_file.h"
+#include "tests/support/network_contract.h"
 #include "tests/support/plain_setting.h"
 
 namespace windtunnel {
@@ -229,6 +231,90 @@ TEST(LevelsTest, AlternativesComeInTheSameOrder) {
   }
 }
 
+double PacketUs(const Plan& plan, const Cluster& cluster, const PacketNetwork::Options& options) {
+  PacketNetwork network(cluster.topology(), options);
+  PlainSetting setting(cluster, network);
+  return ToMicroseconds(RunTimed(plan, network, setting).time);
+}
+
+/// How much longer frame by frame takes than in bursts.
+double FramesOverBursts(const Plan& plan, const Cluster& cluster, double bursts_us) {
+  PacketNetwork::Options frames;
+  frames.burst.bursts_per_message = 0;
+  return PacketUs(plan, cluster, frames) / bursts_us;
+}
+
+// 64 endpoints send each other 1 MiB, all at once: the hosts of a leaf meet in its uplinks, what
+// comes from three leaves in the downlinks.
+TEST(LargeLevelsTest, AllToAllOverFourLeavesAgrees) {
+  const Plan plan = AllToAllPlan(64, MiB(1).count() / 4);
+  for (const char* oversubscription : {"1:1", "4:1"}) {
+    const Cluster cluster = Fabric(
+        64, "leaf-spine", {{"ports_per_leaf", "16"}, {"oversubscription", oversubscription}});
+    const Levels levels = RunLevels(plan, cluster);
+    ExpectAgreement(levels, kFlowBand, oversubscription);
+    EXPECT_NEAR(FramesOverBursts(plan, cluster, levels.packet_us), 1, 0.05) << oversubscription;
+  }
+}
+
+// Eight hosts of 12.5 GB/s on one link of 50 GB/s, which every message crosses.
+TEST(LargeLevelsTest, ARingOverOneBackboneAgrees) {
+  const Cluster cluster(ReadForeignTopology(
+      "<platform version='4.1'><cluster id='c' prefix='n' radical='0-7' suffix='' speed='1Gf'"
+      " bw='12.5GBps' lat='1us' bb_bw='50GBps' bb_lat='1us'/></platform>",
+      ForeignFormat::kSimGridXml, "test"));
+  const Plan plan = RingPlan(8, MiB(64).count() / 4);
+  const Levels levels = RunLevels(plan, cluster);
+  ExpectAgreement(levels, kFlowBand, "ring");
+  EXPECT_NEAR(FramesOverBursts(plan, cluster, levels.packet_us), 1, 0.05);
+}
+
+class DcqcnLevelsTest : public ::testing::Test {
+ protected:
+  static Cluster Roce() {
+    Topology topology =
+        testing::StarTopology(11, LinkKind::kNetwork, GigabitsPerSecond(100), Nanoseconds(500));
+    topology.devices.back().attributes["protocol"] = "roce";
+    return Cluster(std::move(topology));
+  }
+  static Levels Incast(Bytes size, bool dcqcn) {
+    std::vector<std::pair<Rank, Rank>> pairs;
+    for (Rank r = 1; r <= 10; ++r) pairs.emplace_back(r, 0);
+    const Cluster cluster = Roce();
+    const Plan plan = Messages(11, pairs, size);
+    Levels levels = RunLevels(plan, cluster);
+    PacketNetwork::Options options;
+    options.dcqcn.enabled = dcqcn;
+    levels.packet_us = PacketUs(plan, cluster, options);
+    return levels;
+  }
+};
+
+TEST_F(DcqcnLevelsTest, AnIncastThatPausesAloneEndsAsFlowsDo) {
+  ExpectAgreement(Incast(MiB(4), false), kFlowBand, "pauses");
+}
+
+// Known gap, and DCQCN's own: ten senders at line rate are cut every 50 us while the queue drains,
+// ten times and more, and rise by a thousandth of the line per 55 us afterwards, so a hundred rises
+// later the wire is full again. It costs about that time once, however long the flows are.
+TEST_F(DcqcnLevelsTest, AnIncastLosesTheTimeOfAHundredRisesAndThenFillsTheWire) {
+  const double hundred_rises = 5'500;
+  const Levels few = Incast(MiB(4), true);
+  const Levels many = Incast(MiB(256), true);
+  EXPECT_NEAR((few.packet_us - few.flow_us) / hundred_rises, 0.6, 0.4);
+  EXPECT_NEAR((many.packet_us - many.flow_us) / hundred_rises, 0.8, 0.4);
+  ExpectAgreement(many, kFlowBand, "256 MiB");
+}
+
+/// Endpoints on a torus or switch, as other simulators write them.
+Topology Imported(const std::string& kinds, const std::string& counts) {
+  const bool two = kinds.find(',') != std::string::npos;
+  return ReadTopologyText("topology: [ " + kinds + " ]\nnpus_count: [ " + counts +
+                              " ]\nbandwidth: [ " + (two ? "50, 50" : "50") + " ]\nlatency: [ " +
+                              (two ? "500, 500" : "500") + " ]\n",
+                          TopologyFormat::kYaml, "test");
+}
+
 SimulationOptions At(Fidelity fidelity, const std::string& algorithm = "") {
   SimulationOptions options{.fidelity = fidelity, .algorithm = algorithm};
   options.ideal_endpoints = true;
@@ -248,6 +334,20 @@ TEST(LevelsTest, ARingOverRailsAgrees) {
     EXPECT_GE(packet.time, packet.ideal) << mib;
     EXPECT_GE(flow.time, flow.ideal) << mib;
   }
+}
+
+// A call that waits in full buffers says so; one without queues is bound by a link or by hops.
+TEST(LevelsTest, WhatWaitsInQueuesIsNotBoundByHops) {
+  const auto bound = [](Cluster cluster, Function function, Bytes size) {
+    const auto ranks = static_cast<std::uint32_t>(cluster.gpus().size());
+    return Simulation(std::move(cluster), At(Fidelity::kPacket))
+        .Run({.function = function, .rank_count = ranks, .count = size.count() / 4})
+        .bound;
+  };
+  EXPECT_THAT(bound(Fabric(64, "torus", {{"sides", "4x2"}, {"ports_per_router", "8"}}),
+                    Function::kAllToAll, MiB(1)),
+              ::testing::HasSubstr("queues in the network, the longest before router"));
+  EXPECT_EQ(bound(Cluster(Imported("Switch", "8")), Function::kAllReduce, KiB(4)), "hop latency");
 }
 
 // Payload and time are separate: no level changes a bit of the gradients.
@@ -278,13 +378,42 @@ TEST(LevelsTest, GradientsAreTheSameBitsAtEveryLevel) {
   }
 }
 
-/// Endpoints on a torus or switch, as other simulators write them.
-Topology Imported(const std::string& kinds, const std::string& counts) {
-  const bool two = kinds.find(',') != std::string::npos;
-  return ReadTopologyText("topology: [ " + kinds + " ]\nnpus_count: [ " + counts +
-                              " ]\nbandwidth: [ " + (two ? "50, 50" : "50") + " ]\nlatency: [ " +
-                              (two ? "500, 500" : "500") + " ]\n",
-                          TopologyFormat::kYaml, "test");
+// Known gap: the ports of a router take turns whatever number of flows each brings (the parking lot
+// of switches with credits), and what waits for a full output fills the buffer that others share.
+// More traffic than such a network can carry makes packets slower than max-min fair flows, the more
+// the faster endpoints push into each router.
+TEST(LargeLevelsTest, ToriAndDragonfliesFullOfTrafficAreSlowerAsPackets) {
+  struct Case {
+    const char* what;
+    Cluster cluster;
+    Bytes size;
+    double least, most;  ///< Packets over flows.
+    double by_routes;    ///< At most, with turns by routes in place of ports.
+    double bursts;       ///< Frames over bursts: the fuller, the more it matters who comes first.
+  };
+  const Case cases[] = {
+      {"torus, an endpoint per router", Fabric(16, "torus", {{"sides", "4x4"}}), MiB(4), 0.95, 1.05,
+       1.05, 0.02},
+      {"torus of endpoints", Cluster(Imported("Ring, Ring", "4, 4")), MiB(4), 1, 1.8, 1.4, 0.05},
+      {"ring of switches", Cluster(Imported("Ring, Switch", "4, 8")), MiB(2), 1, 1.3, 1.3, 0.05},
+      {"torus, eight endpoints per router",
+       Fabric(64, "torus", {{"sides", "4x2"}, {"ports_per_router", "8"}}), MiB(1), 1.5, 3, 1.5,
+       0.05},
+      {"dragonfly", Fabric(64, "dragonfly", {{"ports_per_router", "2"}}), MiB(1), 1, 1.3, 1.2,
+       0.1}};
+  for (const Case& c : cases) {
+    const auto ranks = static_cast<std::uint32_t>(c.cluster.gpus().size());
+    const Plan plan = AllToAllPlan(ranks, c.size.count() / 4);
+    const Levels levels = RunLevels(plan, c.cluster);
+    const double ratio = levels.packet_us / levels.flow_us;
+    EXPECT_GE(ratio, c.least) << c.what;
+    EXPECT_LE(ratio, c.most) << c.what;
+    EXPECT_GE(levels.packet_us, levels.bound_us) << c.what;
+    PacketNetwork::Options options;
+    options.arbitration = Arbitration::kRoutes;
+    EXPECT_LE(PacketUs(plan, c.cluster, options) / levels.flow_us, c.by_routes) << c.what << ratio;
+    EXPECT_NEAR(FramesOverBursts(plan, c.cluster, levels.packet_us), 1, c.bursts) << c.what;
+  }
 }
 
 // One rank in place of all gives what all give: times, links, shares, everything but the events.

@@ -51,11 +51,31 @@ TEST(PacketBurstTest, EventsPerMessageAreBounded) {
       testing::StarTopology(2, LinkKind::kNvlink, GigabytesPerSecond(450), Nanoseconds(300));
   PacketNetwork::Options options;
   options.burst.longest_burst = Bytes(0);
+  options.link_buffer = GiB(4);
   PacketNetwork network(star, options);
   network.Send(network.AddRoute({0, 3}), GiB(8), 0);
   network.RunToIdle();
   // Two per burst (wire free at the source, arrival at the switch), injected, delivered.
   EXPECT_LE(network.queue().executed(), 2 * 32 + 2u);
+}
+
+// Else a few of them to one output fill what frames to several would share.
+TEST(PacketBurstTest, ABurstIsAtMostAnEighthOfTheBuffers) {
+  const Topology star =
+      testing::StarTopology(2, LinkKind::kNetwork, GigabytesPerSecond(50), Nanoseconds(100));
+  PacketNetwork network(star, {});
+  network.Send(network.AddRoute({0, 3}), MiB(16), 0);
+  network.RunToIdle();
+  // 128 KiB without what 200 ns hold, in eighths of whole frames: three of 4 KiB.
+  EXPECT_EQ(network.engine().credits(0).capacity(), KiB(128));
+  EXPECT_EQ(network.engine().arrivals(), (MiB(16).count() + 3 * 4096 - 1) / (3 * 4096));
+}
+
+TEST(PacketBurstTest, ALongWireHasTwiceItsLoopAsBuffer) {
+  const Topology star =
+      testing::StarTopology(2, LinkKind::kNetwork, GigabytesPerSecond(50), Microseconds(10));
+  PacketNetwork network(star, {});
+  EXPECT_EQ(network.engine().credits(0).capacity(), 2 * 2 * Bytes(10 * 50'000));
 }
 
 TEST(PacketBurstTest, IncastIsNotFasterThanTheWire) {

@@ -90,6 +90,35 @@ TEST(DeficitRoundRobinTest, SharesBytesEquallyBetweenLargeAndSmallBursts) {
   EXPECT_NEAR(static_cast<double>(sent[0]) / static_cast<double>(sent[1]), 1.0, 0.02);
 }
 
+// Ten connections that start at a device share one place beside each link that comes in.
+TEST(PortArbiterTest, SourcesOfADeviceHaveOnePlaceAmongItsPorts) {
+  constexpr std::uint32_t kOwn = 12;
+  std::vector<PortArbiter::Member> members(13);
+  PortArbiter arbiter;
+  arbiter.set_own(kOwn);
+  arbiter.Activate(members, 10);
+  arbiter.Activate(members, 11);
+  for (std::uint32_t id = 0; id < 10; ++id) arbiter.ActivateSource(members, id);
+  std::vector<int> turns(12, 0);
+  const auto pick = [&] {
+    return arbiter.Pick(members, 100, [](std::uint32_t) { return std::uint64_t{100}; });
+  };
+  for (int i = 0; i < 300; ++i) {
+    ++turns[pick()];
+    arbiter.Charge(members, 100);
+  }
+  EXPECT_EQ(turns[10], 100);
+  EXPECT_EQ(turns[11], 100);
+  for (std::uint32_t id = 0; id < 10; ++id) EXPECT_EQ(turns[id], 10) << id;
+  // Sources that have nothing left go one by one, then their place.
+  while (!arbiter.empty()) {
+    pick();
+    arbiter.Drop(members, 100);
+  }
+  arbiter.ActivateSource(members, 3);
+  EXPECT_EQ(pick(), 3u);
+}
+
 class Recorder final : public EventHandler {
  public:
   void OnEvent(SimTime now, std::uint64_t payload) override {

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "sim/check.h"
 #include "sim/error.h"
@@ -137,10 +138,26 @@ JobPaths::Way JobPaths::Find(Rank from, Rank to, NicPair chosen) {
     }
     return nics[wanted % nics.size()];
   };
-  const DeviceId out = pick(from, chosen.out);
+  DeviceId out = pick(from, chosen.out);
   const DeviceId in = pick(to, chosen.in);
-  Route route = NetworkLeg(from, out, true);
-  const auto middle = chooser_.Choose({.from = out, .to = in, .channel = from, .port = to});
+  const auto choose = [&] {
+    return chooser_.Choose({.from = out, .to = in, .channel = from, .port = to});
+  };
+  auto middle = choose();
+  Route route;
+  if (middle) {
+    route = NetworkLeg(from, out, Leg::kOut);
+  } else {
+    // Rails that do not meet: out by a NIC of the receiver's rail, through the GPU next to it.
+    for (const DeviceId other : nics_[from]) {
+      const DeviceId asked = std::exchange(out, other);
+      if ((middle = choose())) {
+        route = NetworkLeg(from, other, Leg::kOutByNeighbour);
+        break;
+      }
+      out = asked;
+    }
+  }
   if (!middle) {
     const auto& devices = cluster_.topology().devices;
     throw ConfigError(
@@ -150,17 +167,42 @@ JobPaths::Way JobPaths::Find(Rank from, Rank to, NicPair chosen) {
          .expected = "NICs joined by a network (a `fabric` in the topology file)"});
   }
   route.insert(route.end(), middle->begin(), middle->end());
-  const Route last = NetworkLeg(to, in, false);
+  const Route last = NetworkLeg(to, in, Leg::kIn);
   route.insert(route.end(), last.begin(), last.end());
   return {Transport::kNetwork, std::move(route), chooser_.last_by_load()};
 }
 
-Route JobPaths::NetworkLeg(Rank rank, DeviceId nic, bool sending) {
-  const Leg leg{gpus_[rank], nic, sending};
+Route JobPaths::NetworkLeg(Rank rank, DeviceId nic, Leg::Kind kind) {
+  const Leg leg{gpus_[rank], nic, kind};
   const auto [number, fresh] = known_legs_.NumberOf(leg);
   if (fresh) legs_.emplace_back();
-  if (legs_[number].empty()) legs_[number] = FindLeg(leg.gpu, nic, sending);
+  if (legs_[number].empty()) {
+    legs_[number] = kind == Leg::kOutByNeighbour ? FindLegByNeighbour(leg.gpu, nic)
+                                                 : FindLeg(leg.gpu, nic, kind == Leg::kOut);
+  }
   return legs_[number];
+}
+
+// PXN: over NVLink to the GPU of the host that is nearest to the NIC, and out from there. Without
+// such a GPU, straight to the NIC.
+Route JobPaths::FindLegByNeighbour(DeviceId gpu, DeviceId nic) const {
+  const auto& devices = cluster_.topology().devices;
+  std::optional<DeviceId> best;
+  std::size_t hops = SIZE_MAX;
+  for (const DeviceId other : cluster_.gpus()) {
+    if (devices[other].node != devices[gpu].node || other == gpu) continue;
+    if (!options_.peer_to_peer || !cluster_.PeerToPeerPossible(gpu, other)) continue;
+    const auto way = cluster_.FindRoute(other, nic);
+    if (!way || way->size() >= hops) continue;
+    hops = way->size();
+    best = other;
+  }
+  const auto straight = cluster_.FindRoute(gpu, nic);
+  if (!best || (straight && straight->size() <= hops)) return FindLeg(gpu, nic, true);
+  Route route = *cluster_.FindRoute(gpu, *best);
+  const Route rest = FindLeg(*best, nic, true);
+  route.insert(route.end(), rest.begin(), rest.end());
+  return route;
 }
 
 // GPU to NIC or back: direct with GPUDirect, else through the host memory of the GPU's CPU.

@@ -63,7 +63,15 @@ class JobPaths {
   };
   Way Find(Rank from, Rank to, NicPair nics);
   void FindTurns();
-  Route NetworkLeg(Rank rank, DeviceId nic, bool sending);
+  struct Leg {
+    enum Kind : std::uint8_t { kOut, kOutByNeighbour, kIn };
+    DeviceId gpu;
+    DeviceId nic;
+    Kind kind;
+    friend bool operator==(const Leg&, const Leg&) = default;
+  };
+  Route NetworkLeg(Rank rank, DeviceId nic, Leg::Kind kind);
+  Route FindLegByNeighbour(DeviceId gpu, DeviceId nic) const;
   Route FindLeg(DeviceId gpu, DeviceId nic, bool sending) const;
 
   const Cluster& cluster_;
@@ -93,15 +101,9 @@ class JobPaths {
     }
   };
   NumberTable<Key, KeyHash> known_;
-  struct Leg {
-    DeviceId gpu;
-    DeviceId nic;
-    bool sending;
-    friend bool operator==(const Leg&, const Leg&) = default;
-  };
   struct LegHash {
     std::uint64_t operator()(const Leg& leg) const {
-      return MixHash(leg.sending ? 1 : 0, std::uint64_t{leg.gpu} << 32 | leg.nic);
+      return MixHash(leg.kind, std::uint64_t{leg.gpu} << 32 | leg.nic);
     }
   };
   NumberTable<Leg, LegHash> known_legs_;

@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "collectives/paths_of_job.h"
 #include "interconnect/fabric.h"
 #include "interconnect/foreign/foreign_topology.h"
+#include "interconnect/topology_file.h"
 
 namespace windtunnel {
 namespace {
@@ -51,6 +53,33 @@ TEST(PathsOnNetworksTest, ConnectionsSpreadOverTheSpines) {
   std::set<LinkId> uplinks;
   for (Rank r = 0; r < 8; ++r) uplinks.insert(paths.RouteOf(paths.Between(r, 8 + r, {}))[1]);
   EXPECT_EQ(uplinks.size(), 8u);
+}
+
+// Rails that do not meet: GPU 0 reaches GPU 15 over NVLink to GPU 7, whose NIC is on its rail.
+TEST(PathsOnNetworksTest, ApartRailsAreReachedThroughTheGpuNextToTheirNic) {
+  const Cluster cluster(ReadTopologyText(
+      "nodes: 2\nof: hgx-h100\nfabric: {kind: rail-optimised, options: {spine: \"no\"}}\n",
+      TopologyFormat::kYaml, "rails.yaml"));
+  JobPaths paths = All(cluster);
+  const Topology& topology = cluster.topology();
+  const auto devices_of = [&](Rank from, Rank to) {
+    std::vector<std::string> names;
+    for (const LinkId link : paths.RouteOf(paths.Between(from, to, {})))
+      names.push_back(topology.devices[topology.links[link].to].name);
+    return names;
+  };
+  const auto passes = [](const std::vector<std::string>& way, const std::string& name) {
+    return std::find(way.begin(), way.end(), name) != way.end();
+  };
+  const auto across = devices_of(0, 15);
+  EXPECT_TRUE(passes(across, "node0/nvswitch"));
+  EXPECT_TRUE(passes(across, "node0/gpu7"));
+  EXPECT_TRUE(passes(across, "node0/nic7"));
+  EXPECT_TRUE(passes(across, "node1/nic7"));
+  EXPECT_EQ(across.back(), "node1/gpu7");
+  const auto along = devices_of(3, 11);
+  EXPECT_FALSE(passes(along, "node0/nvswitch"));
+  EXPECT_TRUE(passes(along, "node0/nic3"));
 }
 
 }  // namespace

@@ -26,6 +26,10 @@ constexpr ClusterCase kClusters[] = {
      "nodes: 4\nof: hgx-h100\nfabric: {kind: rail-optimised, model: quantum-2, options: "
      "{ports_per_leaf: \"2\"}}\n",
      2},
+    {"RailsApart",
+     "nodes: 4\nof: hgx-h100\nfabric: {kind: rail-optimised, model: quantum-2, options: "
+     "{spine: \"no\"}}\n",
+     1},
     {"UnequalHosts",
      "groups:\n  - {nodes: 2, of: hgx-a100}\n  - {nodes: 1, of: hgx-a100-4}\nfabric: {kind: "
      "ib-hdr}\n",

@@ -65,9 +65,12 @@ timing::CallFacts FactsOfJob(const Cluster& cluster, JobPaths& paths, std::uint3
     facts.gpu_class = timing::TimingConstants::Shipped().ClassOfBoard(model);
   }
   // One NVLink domain over several hosts counts as one node.
-  const bool nvlink_everywhere =
-      facts.ranks < 2 || paths.Between(0, facts.ranks - 1, {}).transport == Transport::kPeerToPeer;
-  if (facts.nodes > 1 && nvlink_everywhere) facts.nodes = 1;
+  if (facts.ranks > 1) {
+    const JobPaths::Path way = paths.Between(0, facts.ranks - 1, {});
+    if (facts.nodes > 1 && way.transport == Transport::kPeerToPeer) facts.nodes = 1;
+    if (way.transport == Transport::kNetwork)
+      facts.path_latency = cluster.Latency(paths.RouteOf(way));
+  }
   const BitsPerSecond nvlink = RateOut(cluster, first, LinkKind::kNvlink);
   Rank neighbour = 0;
   for (Rank r = 1; r < facts.ranks && neighbour == 0; ++r) {

@@ -25,14 +25,14 @@ CallDecision NcclDecisions::Decide(const CollectiveRequest& request) {
   return IsCollective(request.function) ? DecideCollective(request) : DecidePointToPoint(request);
 }
 
-ChannelLayout::Channel NcclDecisions::Channel(int channel) const {
+ChannelLayout::Channel NcclDecisions::Channel(int channel, bool with_tree) const {
   const nccl::Connections& connections = communicator_.connections();
   const auto c = static_cast<std::size_t>(channel);
   ChannelLayout::Channel out;
   if (c < connections.rings.size()) {
     out.ring.assign(connections.rings[c].begin(), connections.rings[c].end());
   }
-  if (c < connections.channel_source.size()) {
+  if (with_tree && c < connections.channel_source.size()) {
     const nccl::TreeChannel& tree = connections.tree(c);
     out.tree_up = tree.up;
     out.tree_down.resize(tree.down.size());
@@ -86,7 +86,7 @@ CallDecision NcclDecisions::DecideCollective(const CollectiveRequest& request) {
   std::uint64_t first = 0;
   std::uint64_t largest = 0;
   for (int c = lo; c <= hi; ++c) {
-    ChannelLayout::Channel channel = Channel(c);
+    ChannelLayout::Channel channel = Channel(c, plan.algorithm != AlgorithmId::kRing);
     channel.first = first;
     std::uint64_t count = request.count;
     std::uint64_t chunk_bytes = std::max<std::uint64_t>(request.count, 1) * element;

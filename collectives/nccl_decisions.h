@@ -24,7 +24,7 @@ class NcclDecisions final : public DecisionMaker {
     std::int64_t chunk = 0;      ///< Bytes.
   };
   Messages PlanMessages(std::span<const nccl::P2pCall> calls) const;
-  ChannelLayout::Channel Channel(int channel) const;
+  ChannelLayout::Channel Channel(int channel, bool with_tree) const;
   std::vector<JobPaths::NicPair> NicsOfChannel(nccl::GraphId graph, int channel) const;
 
   nccl::Communicator communicator_;

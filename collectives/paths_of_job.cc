@@ -122,24 +122,8 @@ JobPaths::Way JobPaths::Find(Rank from, Rank to, NicPair chosen) {
     if (auto route = cluster_.FindHostBounceRoute(gpus_[from], gpus_[to]))
       return {Transport::kSharedMemory, std::move(*route)};
   }
-  const auto pick = [&](Rank rank, std::uint32_t wanted) -> DeviceId {
-    const std::vector<DeviceId>& nics = nics_[rank];
-    if (nics.empty()) {
-      const Device& gpu = cluster_.topology().devices[gpus_[rank]];
-      throw ConfigError(
-          {.file = cluster_.topology().source,
-           .field = gpu.name,
-           .problem = "has no NIC on its node, and its peers are on other nodes or not reachable",
-           .expected = "a NIC per node that joins a job over several nodes"});
-    }
-    if (wanted == kNearest) return nics.front();
-    for (const DeviceId nic : nics) {
-      if (cluster_.topology().devices[nic].index == wanted) return nic;
-    }
-    return nics[wanted % nics.size()];
-  };
-  DeviceId out = pick(from, chosen.out);
-  const DeviceId in = pick(to, chosen.in);
+  DeviceId out = NicOf(from, chosen.out);
+  const DeviceId in = NicOf(to, chosen.in);
   const auto choose = [&] {
     return chooser_.Choose({.from = out, .to = in, .channel = from, .port = to});
   };
@@ -170,6 +154,23 @@ JobPaths::Way JobPaths::Find(Rank from, Rank to, NicPair chosen) {
   const Route last = NetworkLeg(to, in, Leg::kIn);
   route.insert(route.end(), last.begin(), last.end());
   return {Transport::kNetwork, std::move(route), chooser_.last_by_load()};
+}
+
+DeviceId JobPaths::NicOf(Rank rank, std::uint32_t wanted) const {
+  const std::vector<DeviceId>& nics = nics_[rank];
+  if (nics.empty()) {
+    const Device& gpu = cluster_.topology().devices[gpus_[rank]];
+    throw ConfigError(
+        {.file = cluster_.topology().source,
+         .field = gpu.name,
+         .problem = "has no NIC on its node, and its peers are on other nodes or not reachable",
+         .expected = "a NIC per node that joins a job over several nodes"});
+  }
+  if (wanted == kNearest) return nics.front();
+  for (const DeviceId nic : nics) {
+    if (cluster_.topology().devices[nic].index == wanted) return nic;
+  }
+  return nics[wanted % nics.size()];
 }
 
 Route JobPaths::NetworkLeg(Rank rank, DeviceId nic, Leg::Kind kind) {

@@ -52,6 +52,8 @@ class JobPaths {
   /// Number of the NIC that comes up for `turn` when a rank uses its equally near NICs in turn.
   /// Ranks that share them begin one after the other, so that none stays idle.
   std::uint32_t NicInTurn(Rank rank, std::uint32_t turn) const;
+  /// The NIC of the rank's node with this number (NicPair). @throws ConfigError without any NIC.
+  DeviceId NicOf(Rank rank, std::uint32_t number) const;
   /// NICs that ranks of this node use.
   const std::vector<DeviceId>& NicsOf(Rank rank) const { return nics_[rank]; }
 

@@ -9,7 +9,9 @@
 #include "collectives/algorithms/torus.h"
 #include "collectives/decision.h"
 #include "collectives/endpoint_times.h"
+#include "collectives/fabric_bound.h"
 #include "collectives/job_facts.h"
+#include "collectives/job_ranks.h"
 #include "collectives/nccl/job_from_search.h"
 #include "collectives/nccl_decisions.h"
 #include "collectives/paths_of_job.h"
@@ -27,63 +29,6 @@
 
 namespace windtunnel {
 namespace {
-
-std::vector<DeviceId> ResolveRanks(const Cluster& cluster,
-                                   const std::vector<std::uint32_t>& numbers) {
-  const auto all = cluster.gpus();
-  const Topology& topology = cluster.topology();
-  if (all.empty())
-    throw ConfigError({.file = topology.source,
-                       .problem = "has no GPU that can take part",
-                       .expected = "at least one GPU"});
-  if (numbers.empty()) return {all.begin(), all.end()};
-  std::vector<DeviceId> out;
-  std::map<std::uint32_t, std::size_t> rank_of;
-  for (const std::uint32_t number : numbers) {
-    if (number >= all.size()) {
-      throw ConfigError({.file = topology.source,
-                         .field = "--ranks",
-                         .value = fmt::to_string(number),
-                         .problem = "there is no such GPU:",
-                         .expected = fmt::format("GPU numbers 0 to {}", all.size() - 1)});
-    }
-    const auto [entry, fresh] = rank_of.try_emplace(number, out.size());
-    if (!fresh) {
-      const Device& gpu = topology.devices[all[number]];
-      throw ConfigError(
-          {.file = topology.source,
-           .field = "--ranks",
-           .value = fmt::to_string(number),
-           .problem = fmt::format(
-               "ranks {} and {} are on one GPU, {} (NCCL: invalid usage):", entry->second,
-               out.size(), gpu.bus_id.empty() ? gpu.name : gpu.name + " at " + gpu.bus_id),
-           .expected = "each GPU once"});
-    }
-    out.push_back(all[number]);
-  }
-  return out;
-}
-
-void CheckConnected(const Cluster& cluster, const std::vector<DeviceId>& gpus) {
-  const std::vector<std::uint32_t> component = cluster.Components();
-  std::map<std::uint32_t, std::vector<std::string>> parts;
-  for (const DeviceId gpu : gpus)
-    parts[component[gpu]].push_back(cluster.topology().devices[gpu].name);
-  if (parts.size() <= 1) return;
-  std::string listed;
-  for (const auto& [number, names] : parts) {
-    if (!listed.empty()) listed += " | ";
-    listed += names.size() <= 4
-                  ? JoinNames(names)
-                  : fmt::format("{}, ... {} ({} GPUs)", names.front(), names.back(), names.size());
-  }
-  throw ConfigError(
-      {.file = cluster.topology().source,
-       .field = "--ranks",
-       .problem = fmt::format("the ranks lie in {} parts of the cluster that no link joins: {}",
-                              parts.size(), listed),
-       .expected = "ranks of one part, or links between the parts"});
-}
 
 struct UsableShares {
   double nvlink = 1, nic = 1, pcie = 1;
@@ -150,6 +95,7 @@ struct Simulation::Impl final : ExecutionSetting {
     std::map<std::tuple<GroupKind, DeviceId, DeviceId, std::vector<DeviceId>>, GroupId> groups;
   };
   std::map<UsableShares, std::unique_ptr<Level>> levels;
+  std::unique_ptr<FabricBound> fabric;  // Of the analytic level, once asked for.
   Level* level = nullptr;
   // Of the call that runs.
   EndpointQuery query;
@@ -548,7 +494,7 @@ struct Simulation::Impl final : ExecutionSetting {
     out.notice = decision.notice;
     PrepareCall(request, decision);
     if (HasClosedForm(request)) {
-      RunClosedForm(request, out);
+      RunClosedForm(request, decision, out);
       return out;
     }
     const Plan plan = MakePlan(request, decision);
@@ -641,7 +587,8 @@ struct Simulation::Impl final : ExecutionSetting {
     }
   }
 
-  void RunClosedForm(const CollectiveRequest& request, CallOutcome& out) const {
+  void RunClosedForm(const CollectiveRequest& request, const CallDecision& decision,
+                     CallOutcome& out) {
     timing::CallFacts call = facts;
     call.function = request.function;
     call.size = Bytes(LogicalBytes(request));
@@ -671,13 +618,33 @@ struct Simulation::Impl final : ExecutionSetting {
                         call);
       time = timing::PredictTime(call);
     }
+    const std::string link = AddFabric(request, decision, time);
     out.time = time.time();
     for (const auto& share : time.shares)
       out.shares.push_back(
           {std::string(timing::ToString(share.cause)), FromMicroseconds(share.us)});
     out.bound = time.shares.empty() ? "nothing to do" : timing::ToString(time.bound());
+    if (!link.empty()) out.bound = "link " + link;
     if (time.extrapolated)
       out.notice = "constants of this GPU class follow from a rule, not from runs";
+  }
+
+  // Links that carry the data of the call longer than all of it but the launch takes: the call
+  // then waits for them. The name of the busiest, when it is so.
+  std::string AddFabric(const CollectiveRequest& request, const CallDecision& decision,
+                        timing::TimeBreakdown& time) {
+    if (facts.nodes < 2 || paths->node_count() < 2) return {};
+    if (!fabric) fabric = std::make_unique<FabricBound>(cluster, *paths);
+    const FabricBound::Result bound = fabric->Of(
+        request, decision,
+        [&](Rank from, Rank to, std::uint32_t channel) { return NicsFor(from, to, channel); });
+    using timing::Cause;
+    const double rest = time.us() - time.us(Cause::kKernel) - time.us(Cause::kPeerSetup);
+    if (bound.us <= rest) return {};
+    time.Add(Cause::kFabric, bound.us - rest);
+    const Link& busiest = cluster.topology().links[bound.busiest];
+    return cluster.topology().devices[busiest.from].name + " -> " +
+           cluster.topology().devices[busiest.to].name;
   }
 
   // An algorithm that cannot run the call gives way to one that can, and the outcome says so.

@@ -77,6 +77,7 @@ void CheckTopology(const Topology& topology) {
 
 struct Cluster::Impl {
   class Walk;
+  class SwitchTarget;
   Topology topology;
   Graph graph;
   std::vector<LinkId> links_by_source;  // Grouped by source, in file order within a source.
@@ -386,30 +387,97 @@ RouteSet Cluster::EqualCostRoutes(DeviceId from, DeviceId to) const {
   return Impl::Walk(*impl_, to, wire->second).From(q, best->size());
 }
 
-// By the switch they end at and the least rate.
-struct SwitchRoutes::Walks {
-  std::map<std::pair<DeviceId, std::uint64_t>, Cluster::Impl::Walk> known;
+// Between switches of the network, routes pass switches alone where no device relays: one search
+// from a switch backwards serves all that lead there.
+class Cluster::Impl::SwitchTarget {
+ public:
+  SwitchTarget(const Impl& impl, const std::vector<std::vector<LinkId>>& links_in, DeviceId to)
+      : impl_(impl), links_in_(links_in), to_(to) {
+    width_.assign(impl.topology.devices.size(), 0);
+    width_[to] = UINT64_MAX;
+    std::priority_queue<std::pair<std::uint64_t, DeviceId>> open;
+    open.emplace(UINT64_MAX, to);
+    while (!open.empty()) {
+      const auto [rate, at] = open.top();
+      open.pop();
+      if (rate < width_[at]) continue;
+      for (const LinkId id : links_in_[at]) {
+        const Link& l = impl.link(id);
+        const std::uint64_t reached = std::min(rate, l.rate.count());
+        if (reached <= width_[l.from]) continue;
+        width_[l.from] = reached;
+        open.emplace(reached, l.from);
+      }
+    }
+  }
+
+  RouteSet From(DeviceId from) {
+    const std::uint64_t least = width_[from];
+    if (least == 0) return {};
+    const auto [entry, fresh] = rates_.try_emplace(least, impl_, to_, least);
+    AtRate& at_rate = entry->second;
+    if (fresh) at_rate.hops = HopsOver(least);
+    return at_rate.walk.From({from, to_, true}, at_rate.hops[from]);
+  }
+
+ private:
+  struct AtRate {
+    AtRate(const Impl& impl, DeviceId to, std::uint64_t least) : walk(impl, to, least) {}
+    Walk walk;
+    std::vector<std::uint32_t> hops;
+  };
+
+  // Fewest links of at least this rate to the target, per device.
+  std::vector<std::uint32_t> HopsOver(std::uint64_t least) const {
+    std::vector<std::uint32_t> hops(width_.size(), UINT32_MAX);
+    std::vector<DeviceId> open{to_};
+    hops[to_] = 0;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      for (const LinkId id : links_in_[open[i]]) {
+        const Link& l = impl_.link(id);
+        if (l.rate.count() < least || hops[l.from] != UINT32_MAX) continue;
+        hops[l.from] = hops[open[i]] + 1;
+        open.push_back(l.from);
+      }
+    }
+    return hops;
+  }
+
+  const Impl& impl_;
+  const std::vector<std::vector<LinkId>>& links_in_;
+  DeviceId to_;
+  std::vector<std::uint64_t> width_;  // Largest bottleneck of any way to the target, per device.
+  std::map<std::uint64_t, AtRate> rates_;
+};
+
+struct SwitchRoutes::Targets {
+  std::vector<std::vector<LinkId>> links_in;  // Of switches, from switches, that are up.
+  std::map<DeviceId, Cluster::Impl::SwitchTarget> known;
 };
 
 SwitchRoutes::SwitchRoutes(const Cluster& cluster)
-    : cluster_(cluster), walks_(std::make_shared<Walks>()) {
-  const auto& links = cluster.topology().links;
-  all_forward_ = std::all_of(links.begin(), links.end(), [](const Link& l) { return l.forward; });
+    : cluster_(cluster), targets_(std::make_shared<Targets>()) {
+  const Topology& topology = cluster.topology();
+  // What lies behind a switch must not depend on where routes started.
+  plain_ = !cluster.impl_->has_relays;
+  targets_->links_in.resize(topology.devices.size());
+  for (LinkId id = 0; id < topology.links.size(); ++id) {
+    const Link& link = topology.links[id];
+    plain_ = plain_ && link.forward;
+    if (!link.down && IsSwitch(link.from) && IsSwitch(link.to))
+      targets_->links_in[link.to].push_back(id);
+  }
+}
+
+bool SwitchRoutes::IsSwitch(DeviceId id) const {
+  return cluster_.topology().devices[id].kind == DeviceKind::kNetworkSwitch;
 }
 
 RouteSet SwitchRoutes::Between(DeviceId from, DeviceId to) {
-  const auto is_switch = [&](DeviceId id) {
-    return cluster_.topology().devices[id].kind == DeviceKind::kNetworkSwitch;
-  };
-  // What lies behind a place must not depend on where routes started.
-  if (!all_forward_ || from == to || !is_switch(from) || !is_switch(to))
+  if (!plain_ || from == to || !IsSwitch(from) || !IsSwitch(to))
     return cluster_.EqualCostRoutes(from, to);
   const Cluster::Impl& impl = *cluster_.impl_;
-  const auto found = impl.WireRoute(from, to);
-  if (!found) return {};
-  auto& known = walks_->known;
-  const auto walk = known.try_emplace({to, found->second}, impl, to, found->second).first;
-  return walk->second.From({from, to, true}, found->first.size());
+  return targets_->known.try_emplace(to, impl, targets_->links_in, to).first->second.From(from);
 }
 
 std::optional<Route> Cluster::FindHostBounceRoute(DeviceId from, DeviceId to) const {

@@ -83,10 +83,12 @@ class SwitchRoutes {
   RouteSet Between(DeviceId from, DeviceId to);
 
  private:
+  bool IsSwitch(DeviceId id) const;
+
   const Cluster& cluster_;
-  bool all_forward_ = true;
-  struct Walks;
-  std::shared_ptr<Walks> walks_;
+  bool plain_ = true;  // Routes between switches pass nothing but switches.
+  struct Targets;
+  std::shared_ptr<Targets> targets_;
 };
 
 }  // namespace windtunnel

@@ -62,61 +62,8 @@ std::uint64_t HashRouteIndex(const FlowKey& key, std::uint64_t seed, std::uint64
 }
 
 RouteChooser::RouteChooser(const Cluster& cluster, RoutePolicy policy, std::uint64_t seed)
-    : cluster_(cluster), policy_(policy), seed_(seed), switch_routes_(cluster) {
-  const Topology& topology = cluster.topology();
-  connections_.resize(topology.links.size());
-  ports_.reserve(topology.devices.size());
-  for (DeviceId id = 0; id < topology.devices.size(); ++id) ports_.push_back(PortOf(id));
-  std::vector<std::uint32_t> ways_back(ports_.size(), 0);
-  for (LinkId id = 0; id < topology.links.size(); ++id) {
-    const Link& link = topology.links[id];
-    Port& port = ports_[link.to];
-    if (!port.single || link.from != port.hub || link.down) continue;
-    port.down = id;
-    ++ways_back[link.to];
-  }
-  for (DeviceId id = 0; id < ports_.size(); ++id) {
-    if (ways_back[id] != 1) ports_[id].single = false;
-  }
-  NumberPorts();
-}
-
-// Ports of a switch in the order of its links, switch by switch; then all other devices.
-void RouteChooser::NumberPorts() {
-  const Topology& topology = cluster_.topology();
-  numbers_.assign(ports_.size(), 0);
-  std::uint32_t next = 0;
-  for (DeviceId hub = 0; hub < ports_.size(); ++hub) {
-    if (topology.devices[hub].kind != DeviceKind::kNetworkSwitch) continue;
-    for (const LinkId id : cluster_.links_out(hub)) {
-      const DeviceId device = topology.links[id].to;
-      if (ports_[device].single && ports_[device].down == id) numbers_[device] = next++;
-    }
-  }
-  for (DeviceId id = 0; id < ports_.size(); ++id) {
-    if (!ports_[id].single) numbers_[id] = next++;
-  }
-}
-
-// NICs, and endpoints without a NIC, that hang on one switch by one link each way and on nothing
-// else that leads to the network.
-RouteChooser::Port RouteChooser::PortOf(DeviceId device) const {
-  const Topology& topology = cluster_.topology();
-  Port port;
-  const DeviceKind kind = topology.devices[device].kind;
-  if (kind == DeviceKind::kNetworkSwitch || topology.devices[device].relay) return port;
-  for (const LinkId id : cluster_.links_out(device)) {
-    const Link& link = topology.links[id];
-    if (link.kind != LinkKind::kNetwork) {
-      if (kind == DeviceKind::kNic) continue;
-      return Port{};  // A GPU with its own ways inside the host: the cluster knows better.
-    }
-    if (link.down || port.single || topology.devices[link.to].kind != DeviceKind::kNetworkSwitch) {
-      return Port{};
-    }
-    port = {.up = id, .hub = link.to, .single = true};
-  }
-  return port;
+    : cluster_(cluster), policy_(policy), seed_(seed), ports_(cluster), switch_routes_(cluster) {
+  connections_.resize(cluster.topology().links.size());
 }
 
 // Links straight to `to` that are as fast as any network link of `from`: no route is wider, none
@@ -158,7 +105,7 @@ const RouteSet& RouteChooser::Between(DeviceId from, DeviceId to) {
 Route RouteChooser::Pick(const FlowKey& key, const RouteSet& routes) const {
   if (routes.count() == 1) return routes.At(0);
   if (policy_ == RoutePolicy::kEcmp) return routes.At(HashRouteIndex(key, seed_, routes.count()));
-  const std::uint64_t by_port = routes.IndexByDigits(numbers_[key.to]);
+  const std::uint64_t by_port = routes.IndexByDigits(ports_.numbers()[key.to]);
   return routes.At(policy_ == RoutePolicy::kStatic ? by_port : LeastTaken(routes, by_port));
 }
 
@@ -190,8 +137,8 @@ void RouteChooser::NoteChoice(const RouteSet& routes) {
 std::optional<Route> RouteChooser::Choose(const FlowKey& key) {
   if (key.from == key.to) return Route{};
   Route route;
-  const Port& from = ports_[key.from];
-  const Port& to = ports_[key.to];
+  const NetworkPorts::Port& from = ports_[key.from];
+  const NetworkPorts::Port& to = ports_[key.to];
   const bool ports = from.single && to.single;
   const RouteSet& routes = ports ? Between(from.hub, to.hub) : Between(key.from, key.to);
   if (routes.empty()) return std::nullopt;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "interconnect/cluster.h"
+#include "interconnect/network_ports.h"
 #include "sim/error.h"
 
 namespace windtunnel {
@@ -55,16 +56,8 @@ class RouteChooser {
   bool last_by_load() const { return last_by_load_; }
 
  private:
-  struct Port {  // The only way from a device into the network, and back.
-    LinkId up = 0;
-    LinkId down = 0;
-    DeviceId hub = 0;
-    bool single = false;
-  };
   RouteSet NeighbourLinks(DeviceId from, DeviceId to) const;
   const RouteSet& Between(DeviceId from, DeviceId to);
-  Port PortOf(DeviceId device) const;
-  void NumberPorts();
   void NoteChoice(const RouteSet& routes);
   Route Pick(const FlowKey& key, const RouteSet& routes) const;
   std::uint64_t LeastTaken(const RouteSet& routes, std::uint64_t start) const;
@@ -72,8 +65,7 @@ class RouteChooser {
   const Cluster& cluster_;
   RoutePolicy policy_;
   std::uint64_t seed_;
-  std::vector<Port> ports_;
-  std::vector<std::uint32_t> numbers_;  // Of devices as destinations, for kStatic.
+  NetworkPorts ports_;
   SwitchRoutes switch_routes_;
   std::unordered_map<std::uint64_t, RouteSet> found_;
   std::vector<std::uint32_t> connections_;

@@ -76,6 +76,9 @@ class RouteSet {
 
   std::uint64_t count() const { return graph_ ? graph_->CountFrom(start_) : 0; }
   bool empty() const { return graph_ == nullptr; }
+  /// Contract: not empty.
+  const RouteGraph& graph() const { return *graph_; }
+  RouteGraph::Place start() const { return start_; }
   /// Calls `visit(link)` for the links of route `index` until one returns false; true when none
   /// did. Contract: index < count().
   template <class Visit>

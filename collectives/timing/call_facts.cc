@@ -53,10 +53,10 @@ Function ParseFunction(std::string_view text, const InputFault& where) {
 }
 
 std::string_view ToString(Cause cause) {
-  constexpr std::array<std::string_view, 13> names{
+  constexpr std::array<std::string_view, 14> names{
       "host launch", "kernel",        "hops in the node", "thread blocks", "NVLink or PCIe",
       "NVLS",        "pipeline fill", "network hops",     "handshake",     "proxy",
-      "NICs",        "peer set-up",   "own block"};
+      "NICs",        "fabric",        "peer set-up",      "own block"};
   return names[static_cast<std::size_t>(cause)];
 }
 

@@ -66,6 +66,7 @@ struct CallFacts {
   std::string fabric_class;        ///< Key of catalogue/timing/fabric.yaml; used when `nodes` > 1.
   BitsPerSecond nic_rate;          ///< Nominal, one NIC.
   std::uint32_t nics_per_node = 1;
+  Picoseconds path_latency;    ///< Of links and switches between two nodes; 0: as measured.
   std::uint32_t crossing = 1;  ///< Sendrecv: GPUs of a node that send to another node at a time.
 
   Launch launch = Launch::kThreadPerGpu;
@@ -107,6 +108,7 @@ enum class Cause : std::uint8_t {
   kHandshake,     ///< Rendezvous of large messages.
   kProxy,         ///< Turns of the proxy thread, cost per message.
   kNic,           ///< NICs at their limit.
+  kFabric,        ///< Links behind the NICs, or slower NICs, at their limit.
   kPeerSetup,     ///< Per peer of all-to-all.
   kOwnBlock       ///< Copy of a rank's own part.
 };

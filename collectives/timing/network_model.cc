@@ -256,6 +256,8 @@ NetworkTerms NetworkTermsOf(const CallFacts& facts, const FabricConstants& fabri
     terms.handshake_us = fabric.handshake_us;
   if (protocol == Protocol::kLl && 2 * facts.first_hop_bytes() <= fabric.inline_bytes)
     terms.hop_us -= fabric.inline_us;
+  // The measured hop has the links of its site in it; a longer way takes what it takes.
+  terms.hop_us = std::max(terms.hop_us, ToMicroseconds(facts.path_latency));
   return terms;
 }
 

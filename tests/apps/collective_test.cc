@@ -196,6 +196,47 @@ TEST(CollectiveSimulation, AHypercubeCostsItsRoundsOneBehindTheOther) {
   }
 }
 
+// What lies behind the NICs counts at every level: a narrow uplink between two racks, a host with
+// slower NICs, switches a long way apart. The closed form is within its band of the flow level and
+// names the link.
+TEST(CollectiveSimulation, TheClosedFormKnowsTheNetworkBehindTheNics) {
+  const std::string hosts = "groups: [{nodes: 4, of: hgx-h100}]\n";
+  const auto racks = [&](const std::string& options) {
+    return hosts + "fabric: {kind: leaf-spine, model: quantum-2, " + options + "}\n";
+  };
+  const auto run = [](const std::string& text, Function function, Fidelity fidelity,
+                      std::uint64_t bytes) {
+    SimulationOptions options;
+    options.fidelity = fidelity;
+    Simulation simulation(Cluster(ReadTopologyText(text, TopologyFormat::kYaml, "racks.yaml")),
+                          std::move(options));
+    CollectiveRequest request{.function = function, .rank_count = 32, .count = bytes / 4};
+    if (function != Function::kAllReduce && function != Function::kSendRecv) request.count /= 32;
+    return simulation.Run(request);
+  };
+  const std::string narrow =
+      racks("options: {hosts_per_leaf: 2, uplinks: 1, uplink_rate: 100 Gb/s}");
+  for (const Function function : {Function::kAllReduce, Function::kAllGather, Function::kAllToAll,
+                                  Function::kSendRecv, Function::kHypercube}) {
+    const CallOutcome closed = run(narrow, function, Fidelity::kAnalytic, 64 << 20);
+    const CallOutcome flow = run(narrow, function, Fidelity::kFlow, 64 << 20);
+    SCOPED_TRACE(Name(function));
+    EXPECT_NEAR(ToMicroseconds(closed.time) / ToMicroseconds(flow.time), 1, 0.1);
+    EXPECT_THAT(closed.bound, ::testing::StartsWith("link "));
+    const CallOutcome wide =
+        run(racks("options: {hosts_per_leaf: 2}"), function, Fidelity::kAnalytic, 64 << 20);
+    EXPECT_GT(closed.time, function == Function::kSendRecv ? wide.time : wide.time * 3);
+  }
+  for (const Fidelity fidelity : {Fidelity::kAnalytic, Fidelity::kFlow}) {
+    const auto at = [&](const char* latency) {
+      return run(racks(std::string(latency) + ", options: {hosts_per_leaf: 2, uplinks: 1}"),
+                 Function::kAllReduce, fidelity, 8)
+          .time;
+    };
+    EXPECT_GT(at("latency: 10 us"), at("latency: 25 ns") + Microseconds(60)) << Name(fidelity);
+  }
+}
+
 // A DGX A100 has two NICs equally near to a GPU: the root of a gather has both to itself, which the
 // closed form does not know.
 TEST(CollectiveSimulation, ARootWithSeveralNearNicsIsFasterThanItsClosedForm) {

@@ -95,7 +95,7 @@ struct Simulation::Impl final : ExecutionSetting {
     std::map<std::tuple<GroupKind, DeviceId, DeviceId, std::vector<DeviceId>>, GroupId> groups;
   };
   std::map<UsableShares, std::unique_ptr<Level>> levels;
-  std::unique_ptr<FabricBound> fabric;  // Of the analytic level, once asked for.
+  std::unique_ptr<FabricBound> fabric_bound;  // Of the analytic level, once asked for.
   Level* level = nullptr;
   // Of the call that runs.
   EndpointQuery query;
@@ -634,8 +634,8 @@ struct Simulation::Impl final : ExecutionSetting {
   std::string AddFabric(const CollectiveRequest& request, const CallDecision& decision,
                         timing::TimeBreakdown& time) {
     if (facts.nodes < 2 || paths->node_count() < 2) return {};
-    if (!fabric) fabric = std::make_unique<FabricBound>(cluster, *paths);
-    const FabricBound::Result bound = fabric->Of(
+    if (!fabric_bound) fabric_bound = std::make_unique<FabricBound>(cluster, *paths);
+    const FabricBound::Result bound = fabric_bound->Of(
         request, decision,
         [&](Rank from, Rank to, std::uint32_t channel) { return NicsFor(from, to, channel); });
     using timing::Cause;

@@ -174,93 +174,52 @@ struct PacketNetwork::Impl {
     return order.Assign(route);
   }
 
-  /// All ways that are as short and as wide as `route` between its first and its last network
-  /// switch, the rest alike; in order of their links, at most 64.
-  std::vector<Route> EqualWays(const Route& route) {
-    constexpr std::size_t kMost = 64;
+  /// All ways as short and as wide between the first and the last network switch of a route.
+  struct EqualWays {
+    std::size_t begin = 0;  ///< Of the links of the route between the two switches.
+    std::size_t end = 0;
+    RouteSet between;
+  };
+  EqualWays EqualWaysOf(const Route& route) {
     const auto is_switch = [this](DeviceId id) {
       return topology.devices[id].kind == DeviceKind::kNetworkSwitch;
     };
-    std::size_t begin = 0;  // Of the links between the two switches.
-    while (begin < route.size() && !is_switch(topology.links[route[begin]].from)) ++begin;
-    std::size_t end = route.size();
-    while (end > begin && !is_switch(topology.links[route[end - 1]].to)) --end;
-    if (begin == end) return {route};
-    BitsPerSecond rate(UINT64_MAX);
-    for (std::size_t i = begin; i < end; ++i) {
-      rate = std::min(rate, topology.links[route[i]].rate);
+    EqualWays ways;
+    while (ways.begin < route.size() && !is_switch(topology.links[route[ways.begin]].from))
+      ++ways.begin;
+    ways.end = route.size();
+    while (ways.end > ways.begin && !is_switch(topology.links[route[ways.end - 1]].to)) --ways.end;
+    if (ways.begin == ways.end) return ways;
+    if (!switch_routes) {
+      cluster = std::make_unique<Cluster>(topology);
+      switch_routes = std::make_unique<SwitchRoutes>(*cluster);
     }
-    // Ways of that many links from the first switch, each as wide, through switches only.
-    const DeviceId target = topology.links[route[end - 1]].to;
-    const std::vector<std::uint16_t>& hops = HopsTo(target);
-    std::vector<Route> ways{{}};
-    std::vector<DeviceId> ends{topology.links[route[begin]].from};
-    for (std::size_t i = begin; i < end; ++i) {
-      std::vector<Route> longer;
-      std::vector<DeviceId> longer_ends;
-      for (std::size_t w = 0; w < ways.size(); ++w) {
-        for (const LinkId id : links_out[ends[w]]) {
-          const Link& link = topology.links[id];
-          const bool arrives = link.to == target;
-          if (link.down || link.rate < rate || !is_switch(link.to) || arrives != (i + 1 == end) ||
-              hops[link.to] > end - i - 1) {
-            continue;
-          }
-          Route way = ways[w];
-          way.push_back(id);
-          longer.push_back(std::move(way));
-          longer_ends.push_back(link.to);
-          if (longer.size() == kMost) break;
-        }
-        if (longer.size() == kMost) break;
-      }
-      ways = std::move(longer);
-      ends = std::move(longer_ends);
-    }
-    for (Route& way : ways) {
-      way.insert(way.begin(), route.begin(), route.begin() + static_cast<std::ptrdiff_t>(begin));
-      way.insert(way.end(), route.begin() + static_cast<std::ptrdiff_t>(end), route.end());
-    }
-    return ways.empty() ? std::vector<Route>{route} : ways;
-  }
-
-  /// Links between switches from each device to the switch `target`; UINT16_MAX: no way.
-  const std::vector<std::uint16_t>& HopsTo(DeviceId target) {
-    const auto [at, fresh] = hops_to.try_emplace(target);
-    std::vector<std::uint16_t>& hops = at->second;
-    if (!fresh) return hops;
-    std::vector<std::vector<DeviceId>> before(topology.devices.size());
-    for (const Link& link : topology.links) {
-      if (!link.down && topology.devices[link.from].kind == DeviceKind::kNetworkSwitch &&
-          topology.devices[link.to].kind == DeviceKind::kNetworkSwitch) {
-        before[link.to].push_back(link.from);
-      }
-    }
-    hops.assign(topology.devices.size(), UINT16_MAX);
-    hops[target] = 0;
-    std::deque<DeviceId> open{target};
-    for (; !open.empty(); open.pop_front()) {
-      for (const DeviceId device : before[open.front()]) {
-        if (hops[device] != UINT16_MAX) continue;
-        hops[device] = static_cast<std::uint16_t>(hops[open.front()] + 1);
-        open.push_back(device);
-      }
-    }
-    return hops;
+    ways.between = switch_routes->Between(topology.links[route[ways.begin]].from,
+                                          topology.links[route[ways.end - 1]].to);
+    return ways;
   }
 
   /// The way of queue pair `number` of a connection over `route`.
-  Route WayOf(const Route& route, const std::vector<Route>& ways, std::uint32_t number) const {
-    if (number == 0 || ways.size() == 1) return route;
+  Route WayOf(const Route& route, const EqualWays& ways, std::uint32_t number) const {
+    const std::uint64_t count = ways.between.count();
+    if (number == 0 || count < 2) return route;
+    std::uint64_t index = 0;
     if (options.queue_pair_paths == QueuePairPaths::kEven) {
-      const auto own =
-          static_cast<std::size_t>(std::find(ways.begin(), ways.end(), route) - ways.begin());
-      return ways[(own + number) % ways.size()];
+      const std::span<const LinkId> own(route.data() + ways.begin, ways.end - ways.begin);
+      index = (ways.between.IndexOf(own) + number) % count;
+    } else {
+      const FlowKey key{.from = topology.links[route.front()].from,
+                        .to = topology.links[route.back()].to,
+                        .port = number};
+      index = HashRouteIndex(key, options.retry.seed, count);
     }
-    const FlowKey key{.from = topology.links[route.front()].from,
-                      .to = topology.links[route.back()].to,
-                      .port = number};
-    return ways[HashRouteIndex(key, options.retry.seed, ways.size())];
+    Route way(route.begin(), route.begin() + static_cast<std::ptrdiff_t>(ways.begin));
+    ways.between.ForEachLink(index, [&](LinkId link) {
+      way.push_back(link);
+      return true;
+    });
+    way.insert(way.end(), route.begin() + static_cast<std::ptrdiff_t>(ways.end), route.end());
+    return way;
   }
 
   RouteId AddEngineRoute(const Route& route, const std::optional<EndpointOptions>& endpoint,
@@ -293,7 +252,8 @@ struct PacketNetwork::Impl {
   BackgroundTraffic background;
   std::uint64_t seen_arrivals = 0;  ///< When the background last looked.
   SimTime seen_at;
-  std::map<DeviceId, std::vector<std::uint16_t>> hops_to;
+  std::unique_ptr<Cluster> cluster;  ///< With `switch_routes`: once queue pairs ask for ways.
+  std::unique_ptr<SwitchRoutes> switch_routes;
   std::vector<bool> grpc;  ///< By route.
 };
 
@@ -416,8 +376,8 @@ RouteId PacketNetwork::AddRoute(const Route& route) {
       });
       paths = hashed ? QueuePairPaths::kHash : QueuePairPaths::kSame;
     }
-    const std::vector<Route> ways =
-        paths == QueuePairPaths::kSame ? std::vector<Route>{route} : impl_->EqualWays(route);
+    const Impl::EqualWays ways =
+        paths == QueuePairPaths::kSame ? Impl::EqualWays{} : impl_->EqualWaysOf(route);
     std::vector<RouteId> parts;
     for (std::uint32_t i = 0; i < queue_pairs; ++i) {
       parts.push_back(impl_->AddEngineRoute(impl_->WayOf(route, ways, i), endpoint, i));

@@ -43,6 +43,22 @@ Route RouteSet::At(std::uint64_t index) const {
   return route;
 }
 
+std::uint64_t RouteSet::IndexOf(std::span<const LinkId> links) const {
+  if (empty()) return 0;
+  std::uint64_t index = 0;
+  RouteGraph::Place at = start_;
+  for (const LinkId link : links) {
+    if (at == RouteGraph::kTarget) return count();
+    const auto steps = graph_->StepsOf(at);
+    std::size_t i = 0;
+    for (; i < steps.size() && steps[i].link != link; ++i)
+      index += graph_->CountFrom(steps[i].next);
+    if (i == steps.size()) return count();
+    at = steps[i].next;
+  }
+  return at == RouteGraph::kTarget ? index : count();
+}
+
 std::uint64_t RouteSet::IndexByDigits(std::uint64_t number) const {
   WT_CHECK(!empty()) << "no route to choose from";
   std::uint64_t index = 0;

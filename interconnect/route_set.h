@@ -92,6 +92,8 @@ class RouteSet {
   }
   /// Contract: index < count().
   Route At(std::uint64_t index) const;
+  /// Index of the route of these links; count() when it is none of them.
+  std::uint64_t IndexOf(std::span<const LinkId> links) const;
   /// Index of the route on which every choice takes the next digit of `number`, lowest first, in
   /// the base of its steps: d-mod-k. Contract: not empty.
   std::uint64_t IndexByDigits(std::uint64_t number) const;

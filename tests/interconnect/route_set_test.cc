@@ -46,6 +46,9 @@ TEST(RouteSetTest, NumbersRoutesOfUnequalBranches) {
   EXPECT_EQ(routes.At(0), (Route{1, 20}));
   EXPECT_EQ(routes.At(1), (Route{2, 10}));
   EXPECT_EQ(routes.At(3), (Route{2, 12}));
+  for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(routes.IndexOf(routes.At(i)), i);
+  EXPECT_EQ(routes.IndexOf(Route{2}), 4u);
+  EXPECT_EQ(routes.IndexOf(Route{1, 10}), 4u);
   // Digits of 5: 5 mod 2 = 1, then 2 mod 3 = 2.
   EXPECT_EQ(routes.IndexByDigits(5), 3u);
   EXPECT_EQ(routes.IndexByDigits(4), 0u);

@@ -127,6 +127,9 @@ class Fold {
   /// Ranks that load each link as rank 0 loads the one it stands for: 1, or more where the
   /// translations map a link to itself.
   std::uint32_t Sharers(LinkId link) const { return sharers_[orbit_[link]]; }
+  bool SharesLinks() const {
+    return std::any_of(sharers_.begin(), sharers_.end(), [](std::uint32_t n) { return n > 1; });
+  }
   /// The network that rank 0 meets: of a link with several sharers its part.
   Topology FoldedTopology() const {
     Topology topology = cluster_.topology();
@@ -521,7 +524,7 @@ std::optional<SymmetricRun> RunFolded(const Plan& plan, const Cluster& cluster,
   }
   // On an idle network a message has its links to itself, so only their use counts for all.
   std::optional<Cluster> part;
-  if (options.contention) part.emplace(fold.FoldedTopology());
+  if (options.contention && fold.SharesLinks()) part.emplace(fold.FoldedTopology());
   WatchedNetwork network(part ? *part : cluster, options);
   FoldedSetting folded_setting(plan, fold, setting, ports, network);
   const ExecutionResult one = RunTimed(folded, network, folded_setting);

@@ -757,7 +757,7 @@ struct Simulation::Impl final : ExecutionSetting {
     const auto* const most =
         std::max_element(std::begin(causes), std::end(causes),
                          [](const auto& a, const auto& b) { return a.first < b.first; });
-    if (most->first != account.wait_data) return most->second;
+    if (most != std::end(causes) - 1) return most->second;  // Not what waits for data.
     const std::string queue = LongestQueue(out);
     return queue.empty() ? most->second : queue;
   }

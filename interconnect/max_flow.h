@@ -9,8 +9,9 @@
 namespace windtunnel {
 
 /// Largest total rate from all `sources` to all `sinks` over links that are up. Devices between
-/// them may pass on any traffic. Contract: the two sets do not overlap. Cost: the links once per
-/// length of way that carries something; 65,536 GPUs on one switch take some 50 ms.
+/// them may pass on any traffic. Contract: the two sets do not overlap. Push-relabel, since
+/// searches of single ways (Boykov-Kolmogorov) take minutes around a hub of 65,536 GPUs; this,
+/// below a second.
 BitsPerSecond MaxFlow(const Topology& topology, std::span<const DeviceId> sources,
                       std::span<const DeviceId> sinks);
 
